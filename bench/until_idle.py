@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from bench.data import lines_of
 from bench.process import Child
-from headrace.serving.export import exported
+from headrace.serving.export import view_table
 from headrace.serving.sqlite import Sqlite
 
 
@@ -37,7 +37,7 @@ def run_until_idle(project: Path, definitions: str, source: Path) -> dict[str, A
 def export(project: Path, view: str, columns: dict[str, str], out: Path) -> None:
     """Write columns of a view, under other names, with times in microseconds."""
     db = Sqlite(store_of(project))
-    table = exported(db, view).select(list(columns)).rename_columns(list(columns.values()))
+    table = view_table(db, view).select(list(columns)).rename_columns(list(columns.values()))
     db.close()
     for n, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):

@@ -75,7 +75,7 @@ class _Side:
         from bench.epochs import Epochs
         from headrace.run.constants import begin_watches, write_constants
         from headrace.serving import watches
-        from headrace.serving.watching import WatchLookout
+        from headrace.serving.match_raiser import MatchRaiser
         from headrace.spark.relations import register
 
         folder.mkdir(parents=True)
@@ -95,7 +95,7 @@ class _Side:
         begin_watches(self.epochs.store, plan, {plan.shapes[0].name})
         write_constants(folder, self.epochs.store, plan)
         register(self.epochs.spark, plan.tables, (), folder)
-        self.lookout: Any = WatchLookout(self.epochs.store.db)
+        self.raiser: Any = MatchRaiser(self.epochs.store.db)
 
     def epoch(self, number: int) -> float:
         from headrace.spark.relations import reload
@@ -104,7 +104,7 @@ class _Side:
             reload(self.epochs.spark, table, self.epochs.folder)
         began = time.monotonic()
         self.epochs.epoch(number)
-        self.lookout.look(self.plan.shapes[0])
+        self.raiser.evaluate(self.plan.shapes[0])
         return time.monotonic() - began
 
     def matches(self) -> int:

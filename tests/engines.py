@@ -63,12 +63,12 @@ from headrace.master.decoding import decoder_of
 from headrace.run.constants import begin_watches, write_constants
 from headrace.run.delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
-from headrace.serving.ledger import Wanted, alerts
+from headrace.serving.alerts import AlertFilter, read_alerts
+from headrace.serving.match_raiser import MatchRaiser
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
 from headrace.serving.watches import deploy_files, statuses
-from headrace.serving.watching import WatchLookout
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.feed import Feed, typed
 from headrace.spark.functions import register_functions
@@ -197,7 +197,7 @@ class Parts:
         self.store.deploy(self.plan)
         for table in self.plan.tables:
             rows = small_table(compiled.spark, compiled.project.folder, table)
-            self.store.note_table(table.name, "1", rows)
+            self.store.record_table(table.name, "1", rows)
         if self.plan.shapes:
             deploy_watches(self.store, self.plan)
         self.reader = Reader(self.store.db, clock=self.clock)
@@ -264,7 +264,7 @@ class Parts:
         tables = [decoded(s, self.log(s.name), part, highs) for s, part, highs in parts]
         came = repr([table.to_pylist() for table in tables])
         # An epoch belongs to the generation beside which it was computed.
-        key = (name, range, state.reached, state.heard_at, self.clock(), came)
+        key = (name, range, state.reached, state.received_at, self.clock(), came)
         # An epoch of joined streams, or of carried views, depends also on what was before it.
         shared = shared and not flow.joined and not any(view.carry for view in self.plan.views)
         if shared and key in self.compiled.epochs:
@@ -412,13 +412,16 @@ class _Engine:
     def watches(self) -> dict[str, tuple[list[dict[str, Any]], str | None]]:
         """By a look that remembers by the store alone."""
         self.settle()
-        lookout = WatchLookout(self.parts.store.db, self.clock)
+        raiser = MatchRaiser(self.parts.store.db, self.clock)
         for shape in self.compiled.plan.shapes:
-            lookout.look(shape)
-        lookout.end_due()
+            raiser.evaluate(shape)
+        raiser.end_expired()
         with self.parts.store.read() as db:
             found = {watch.name: watch for watch in statuses(db)}
-            rows = {name: alerts(db, Wanted(rule=name, limit=1_000))[::-1] for name in found}
+            rows = {
+                name: read_alerts(db, AlertFilter(rule=name, limit=1_000)).alerts[::-1]
+                for name in found
+            }
         return {n: ([alert.body for alert in rows[n]], found[n].why) for n in found}
 
     def panes(self) -> list[dict[str, Any]]:

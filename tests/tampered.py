@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.compile.plan import ViewPlan
-from headrace.serving.commits import note_changed
+from headrace.serving.commits import record_changed
 from headrace.serving.merge import GROUP
-from headrace.serving.merged import read_stored
+from headrace.serving.merged_rows import read_stored
 from headrace.serving.rows import stored_rows
 from headrace.serving.runs import Layer, add_rows, drop_rows
 from headrace.serving.sqlite_store import SqliteStore
@@ -35,7 +35,7 @@ def change_rows(store: SqliteStore, plan: ViewPlan, layer: Layer, sql: str) -> C
             for group in sorted(set(rows.column(GROUP).to_pylist())):
                 part = stored_rows(plan, rows.filter(pc.equal(rows.column(GROUP), group)))
                 add_rows(db, plan.stored_name, layer, part, group)
-            note_changed(db, plan.recompute, None)
+            record_changed(db, plan.recompute, None)
 
     write(after)
     return lambda: write(before)

@@ -16,7 +16,7 @@ export interface AffectedRow {
   reason: string | null;
 }
 
-/** One alert as it is told. */
+/** One alert. */
 export interface Alert {
   id: string;
   rule: string;
@@ -37,7 +37,7 @@ export interface Alert {
   deliveries: Delivery[];
 }
 
-/** How many alerts of a rule there are of each kind, and how many notifications. */
+/** How many alerts of a rule there are in each state, and how many notifications. */
 export interface AlertCounts {
   alerts: number;
   open: number;
@@ -49,7 +49,7 @@ export interface AlertCounts {
   failed: number;
 }
 
-/** The alerts of one rule among those that are asked for. */
+/** The matching alerts of one rule. */
 export interface AlertGroup {
   rule: string;
   severity: string;
@@ -57,14 +57,14 @@ export interface AlertGroup {
   newest_at: string;
 }
 
-/** Some of the alerts that are asked for, and how many there are of each rule. */
+/** Some of the matching alerts, and how many match, in all and of each rule. */
 export interface Alerts {
   alerts: Alert[];
   total: number;
   groups: AlertGroup[];
 }
 
-/** Rows as objects, with what they speak for. */
+/** Rows as objects, with the progress that they reflect. */
 export interface Answer {
   rows: Record<string, unknown>[];
   as_of: Record<string, AsOf>;
@@ -74,7 +74,7 @@ export interface Answer {
   windows: Windows | null;
 }
 
-/** How far one stream had come when the answer was given. */
+/** The progress of one stream at the time of the answer. */
 export interface AsOf {
   generation: number;
   boundary: number[];
@@ -305,7 +305,7 @@ export interface DeadLetters {
   total: number;
 }
 
-/** What became of an alert's notification. */
+/** The delivery state of an alert's notification at one destination. */
 export interface Delivery {
   action: string;
   key: string;
@@ -458,15 +458,6 @@ export interface GrantRequest {
   on?: string;
 }
 
-/** One event of a subscription; `id` is what to resume after: the number of a view's pane, or
- *     the position of a stream.
- */
-export interface Heard {
-  event: string;
-  data: unknown;
-  id: string | null;
-}
-
 /** A partition that does not hold the watermark back, because it has no events. */
 export interface IdlePartition {
   partition: number;
@@ -538,7 +529,7 @@ export interface LastDeath {
   why: string;
 }
 
-/** The lateness of a view's windows, newest window first, with what it speaks for. */
+/** The lateness of a view's windows, newest window first. */
 export interface LateAnswer {
   view: string;
   windows: LateWindow[];
@@ -830,7 +821,7 @@ export interface RuleVersion {
   changed_by: string;
 }
 
-/** Speed could not keep up: of the events after the boundary it took this share. */
+/** Speed could not keep up: of the events after the boundary it has processed this share. */
 export interface Sampled {
   share: number;
   shed: number;
@@ -936,7 +927,7 @@ export interface StatusReport {
   sinks: SinkStatus[];
   tables: TableStatus[];
   rules: RuleStatus[];
-  watches: WatchNumbers | null;
+  watches: WatchCounts | null;
   problems: ProblemReport[];
 }
 
@@ -976,6 +967,15 @@ export interface StreamReport {
   shed: number;
   age_ms: number | null;
   trigger_ms: number | null;
+}
+
+/** One event of a subscription; `id` is what to resume after: the number of a view's pane, or
+ *     the position of a stream.
+ */
+export interface SubscriptionEvent {
+  event: string;
+  data: unknown;
+  id: string | null;
 }
 
 export interface System {
@@ -1111,13 +1111,8 @@ export interface ViewVersion {
   live_at: string | null;
 }
 
-/** The current watches. */
-export interface WatchList {
-  watches: WatchStatus[];
-}
-
-/** How many watches there are of each kind, their matches, and their notifications. */
-export interface WatchNumbers {
+/** How many watches there are in each state, their matches, and their notifications. */
+export interface WatchCounts {
   live: number;
   ended: number;
   matches: number;
@@ -1126,7 +1121,12 @@ export interface WatchNumbers {
   problems: string[];
 }
 
-/** A watch as it is told. */
+/** The current watches. */
+export interface WatchList {
+  watches: WatchStatus[];
+}
+
+/** A watch and its state. */
 export interface WatchStatus {
   number: number;
   name: string;

@@ -25,7 +25,7 @@ from headrace.api.authentication import authenticate, caller_of
 from headrace.api.handlers import Api
 from headrace.core.errors import BadRequest, Forbidden, Unauthenticated
 from headrace.define.stream_subscription import subscribed_name
-from headrace.serving.hearer import FAILED, Heard, Hearing
+from headrace.serving.subscriber import FAILED, OpenSubscription, SubscriptionEvent
 
 EVENTS_MEDIA = "text/event-stream"
 QUIET_S_MAX = 5.0
@@ -58,7 +58,10 @@ class EventStream(StreamingResponse):
     """All events of a subscription, until one side closes it."""
 
     def __init__(
-        self, hearing: Hearing, news: asyncio.Event, check: Callable[[], None] = lambda: None
+        self,
+        hearing: OpenSubscription,
+        news: asyncio.Event,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self._hearing = hearing
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -72,16 +75,16 @@ class EventStream(StreamingResponse):
 
 
 async def _events(
-    hearing: Hearing, news: asyncio.Event, check: Callable[[], None]
+    hearing: OpenSubscription, news: asyncio.Event, check: Callable[[], None]
 ) -> AsyncIterator[bytes]:
     while True:
         news.clear()
         try:
             check()
         except (Unauthenticated, Forbidden) as error:
-            yield event_bytes(Heard(FAILED, error.as_dict(), None))
+            yield event_bytes(SubscriptionEvent(FAILED, error.as_dict(), None))
             return
-        ended, heard = hearing.ended, hearing.take()
+        ended, heard = hearing.ended, hearing.poll()
         if heard:
             yield b"".join(map(event_bytes, heard))
         if ended:
@@ -93,10 +96,10 @@ async def _events(
             yield b": still here\n\n"
 
 
-def event_bytes(heard: Heard) -> bytes:
+def event_bytes(heard: SubscriptionEvent) -> bytes:
     r"""One event as it goes over the wire.
 
-    >>> event_bytes(Heard("position", {}, "7,9"))
+    >>> event_bytes(SubscriptionEvent("position", {}, "7,9"))
     b'id: 7,9\nevent: position\ndata: {}\n\n'
     """
     place = b"" if heard.id is None else b"id: %s\n" % heard.id.encode()

@@ -1,7 +1,7 @@
 """An answer as a file: CSV (RFC 4180) or Parquet.
 
-Both have the columns of the answer's Arrow table (headrace/serving/tables.py), Parquet also its
-types. In CSV, NULL is empty, lists are JSON, and text that a spreadsheet would evaluate as a
+Both have the columns of the answer's Arrow table (headrace/serving/answer_table.py), Parquet also
+its types. In CSV, NULL is empty, lists are JSON, and text that a spreadsheet would evaluate as a
 formula gets a leading apostrophe, because the sender of events is not trusted by the reader of the
 file. Numbers are unchanged. The metadata of an answer is in headers. tests/api/test_sql_routes.py
 reads both back.
@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def csv_response(answer: Answer) -> Response:
-    from headrace.serving.tables import column_names, flat_rows
+    from headrace.serving.answer_table import column_names, flat_rows
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
@@ -75,7 +75,7 @@ def _harmless(text: str) -> str:
 def parquet_response(answer: Answer) -> Response:
     import pyarrow.parquet as pq
 
-    from headrace.serving.tables import arrow_table
+    from headrace.serving.answer_table import arrow_table
 
     file = io.BytesIO()
     pq.write_table(arrow_table(answer), file)

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 
 from headrace.core.errors import Unavailable
-from headrace.serving.hearer import LAST, Heard
+from headrace.serving.subscriber import LAST, SubscriptionEvent
 
 READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # a server that is alive is never silent so long
 
@@ -43,7 +43,7 @@ class RemoteHearing:
         self.ended = False
         self._lines = _lines(self._response)
 
-    def take(self, seconds: float = 0.0) -> list[Heard]:
+    def poll(self, seconds: float = 0.0) -> list[SubscriptionEvent]:
         """The next event. It waits for it as long as the server lives, whatever is asked."""
         fields: dict[str, str] = {}
         try:
@@ -60,9 +60,11 @@ class RemoteHearing:
         self.ended = True
         return []
 
-    def _heard(self, fields: dict[str, str]) -> Heard:
+    def _heard(self, fields: dict[str, str]) -> SubscriptionEvent:
         self.ended = fields["event"] in LAST
-        return Heard(fields["event"], msgspec.json.decode(fields["data"]), fields.get("id"))
+        return SubscriptionEvent(
+            fields["event"], msgspec.json.decode(fields["data"]), fields.get("id")
+        )
 
     def close(self) -> None:
         self.ended = True

@@ -19,7 +19,7 @@ from headrace.api.client import TOKEN_VARIABLE, Remote, error_of
 from headrace.api.errors import ErrorShape
 from headrace.api.hearing import RemoteHearing
 from headrace.core.errors import Unavailable
-from headrace.serving.hearer import END, FAILED, SLOW
+from headrace.serving.subscriber import END, FAILED, SLOW
 
 RETRY_S = 1.0
 
@@ -56,7 +56,7 @@ def listen(
     hearing = remote.subscribe(text, after)
     while True:
         try:
-            for heard in hearing.take():
+            for heard in hearing.poll():
                 if heard.event == FAILED:
                     raise error_of(msgspec.convert(heard.data, ErrorShape))
                 after = heard.id or after

@@ -27,7 +27,7 @@ from headrace.api.readable import readable_status
 from headrace.api.resources.topology import Topology, readable_topology
 from headrace.api.shapes import StatusReport
 from headrace.core.errors import BadRequest, Unavailable
-from headrace.serving.hearer import Heard, Hearing
+from headrace.serving.subscriber import OpenSubscription, SubscriptionEvent
 
 STATUS, TOPOLOGY, ALERTS, VIEW = "status", "topology", "alerts", "view:"
 
@@ -66,7 +66,7 @@ def _object(topic: str, caller: Caller) -> Object | None:
 class ReadableHearing:
     """What is heard, cut for the one who hears it."""
 
-    def __init__(self, hearing: Hearing, who: Callable[[], Caller]) -> None:
+    def __init__(self, hearing: OpenSubscription, who: Callable[[], Caller]) -> None:
         self._hearing, self._who = hearing, who
         self._told: dict[str, bytes] = {}
 
@@ -74,14 +74,14 @@ class ReadableHearing:
     def ended(self) -> bool:
         return self._hearing.ended
 
-    def take(self, seconds: float = 0.0) -> list[Heard]:
-        heard = self._hearing.take(seconds)
+    def poll(self, seconds: float = 0.0) -> list[SubscriptionEvent]:
+        heard = self._hearing.poll(seconds)
         if not heard or may_read_all(caller := self._who()):
             return heard
         cut = [msgspec.structs.replace(one, data=_cut(one, caller)) for one in heard]
         return [one for one in cut if self._changed(one)]
 
-    def _changed(self, one: Heard) -> bool:
+    def _changed(self, one: SubscriptionEvent) -> bool:
         """Whether what is left of it is another than was told before."""
         state = msgspec.json.encode(one.data)
         changed = self._told.get(one.event) != state
@@ -92,7 +92,7 @@ class ReadableHearing:
         self._hearing.close()
 
 
-def _cut(one: Heard, caller: Caller) -> object:
+def _cut(one: SubscriptionEvent, caller: Caller) -> object:
     if one.event not in (STATUS, TOPOLOGY):
         return one.data
     if bytes(one.data).startswith(b'{"error":'):

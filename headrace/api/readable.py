@@ -12,7 +12,7 @@ from headrace.api.resources.rules import RulesRequest
 from headrace.api.resources.watches import WatchesRequest
 from headrace.api.service import Service, SinkStatus
 from headrace.api.shapes import ProblemReport, StatusReport, StreamReport
-from headrace.serving.ledger import Alerts, Wanted
+from headrace.serving.alerts import AlertFilter, Alerts
 
 
 def readable_status(status: StatusReport, caller: Caller) -> StatusReport:
@@ -49,7 +49,7 @@ def _without_hidden_problem(stream: StreamReport, messages: set[str]) -> StreamR
     return stream if stream.problem in messages else replace(stream, problem=None)
 
 
-def readable_alerts(service: Service, wanted: Wanted, caller: Caller) -> Alerts:
+def readable_alerts(service: Service, wanted: AlertFilter, caller: Caller) -> Alerts:
     """Alerts of the rules and watches that the caller may read, of one of them or of all."""
     if wanted.rule is not None:
         caller.check(Operation.READ, object_of("rule", wanted.rule))

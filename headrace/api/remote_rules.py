@@ -14,7 +14,7 @@ from headrace.access.caller import OWNER, Caller
 from headrace.api.resources.rules import RuleList
 from headrace.api.rule_service import MuteStatus, RuleStatus
 from headrace.api.shapes import Mutes, RetryResult
-from headrace.serving.ledger import Alert, Alerts, Wanted
+from headrace.serving.alerts import Alert, AlertFilter, Alerts
 from headrace.serving.rules import RuleVersion
 
 
@@ -47,7 +47,7 @@ class RemoteRuleService:
         found: Mutes = self._ask(Mutes, "POST", _path(name, "unmute"), json={"keys": dict(keys)})
         return found.mutes
 
-    def alerts(self, wanted: Wanted) -> Alerts:
+    def alerts(self, wanted: AlertFilter) -> Alerts:
         asked: dict[str, Any] = {"limit": wanted.limit}
         said = ("rule", "state", "each", "before")
         asked |= {n: v for n in said if (v := getattr(wanted, n)) is not None}

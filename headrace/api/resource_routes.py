@@ -20,7 +20,7 @@ from headrace.api.resources.system import SystemRequest
 from headrace.api.resources.topology import TopologyRequest
 from headrace.api.resources.view_detail import ViewDetailRequest
 from headrace.api.route import Route
-from headrace.serving.hearer import Heard
+from headrace.serving.subscriber import SubscriptionEvent
 
 _TOPICS = Parameter("topics", "query", str, "status, topology, alerts, view:NAME, with commas")
 
@@ -29,7 +29,7 @@ RESOURCE_ROUTES: tuple[Route[Api], ...] = (
     Route(
         "GET", "/v1/live", "live",
         "The state of several topics, and each change of it, as server-sent events.",
-        live, Heard, media=EVENTS_MEDIA, parameters=(_TOPICS,),
+        live, SubscriptionEvent, media=EVENTS_MEDIA, parameters=(_TOPICS,),
         needs=ANY_USER,
     ),
     get_route(CatalogRequest),

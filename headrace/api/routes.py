@@ -44,11 +44,11 @@ from headrace.api.shapes import (
 )
 from headrace.api.sql_routes import SQL_ROUTES
 from headrace.audit.trace import Replay, Why
+from headrace.serving.alerts import Alert, Alerts
 from headrace.serving.answer import Answer
-from headrace.serving.hearer import Heard
 from headrace.serving.late import LateAnswer
-from headrace.serving.ledger import Alert, Alerts
 from headrace.serving.rules import RuleVersion
+from headrace.serving.subscriber import SubscriptionEvent
 from headrace.serving.watches import WatchStatus
 
 _KEYS = Parameter("keys", "query", dict[str, str], "any key column and its value")
@@ -125,7 +125,7 @@ ROUTES: tuple[Route[Api], ...] = (
         "GET", "/v1/subscribe", "subscribe",
         "The changes of a view by triggers, or the rows of a stream, as server-sent events; "
         "Last-Event-ID resumes.",
-        subscribe, Heard, media=EVENTS_MEDIA, parameters=(_SQL, _AFTER),
+        subscribe, SubscriptionEvent, media=EVENTS_MEDIA, parameters=(_SQL, _AFTER),
         needs=reads(NAMED),
     ),
     Route(

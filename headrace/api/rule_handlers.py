@@ -26,7 +26,7 @@ from headrace.api.shapes import (
     UnmuteRequest,
 )
 from headrace.core.errors import BadRequest
-from headrace.serving.ledger import LISTED, Wanted
+from headrace.serving.alerts import LISTED, AlertFilter
 from headrace.serving.rules import DISABLED, ENABLED
 
 _PARAMETERS = {"rule", "state", "missed", "withdrawn", "limit", "each", "before"}
@@ -74,7 +74,7 @@ async def alerts(api: Api, request: Request) -> Response:
     parameters = query_parameters(request)
     if unknown := set(parameters) - _PARAMETERS:
         raise BadRequest(f"alerts have no parameter '{min(unknown)[:40]}'")
-    wanted = Wanted(
+    wanted = AlertFilter(
         parameters.get("rule"),
         parameters.get("state"),
         _flag(parameters, "missed"),

@@ -25,10 +25,10 @@ from headrace.core.problems import Problem
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
-from headrace.serving.hearer import Hearing
 from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
-from headrace.serving.watches import WatchNumbers
+from headrace.serving.subscriber import OpenSubscription
+from headrace.serving.watches import WatchCounts
 
 
 class Balance(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class ProjectStatus(msgspec.Struct, frozen=True):
     sinks: list[SinkStatus] = []
     tables: list[TableStatus] = []
     rules: list[RuleStatus] = []
-    watches: WatchNumbers | None = None
+    watches: WatchCounts | None = None
     problems: list[Problem] = []
 
 
@@ -150,7 +150,9 @@ class Service(Protocol):
     def ask(self, request: GetRequest[A]) -> A:
         """The response to a GET request type."""
 
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+    def live(
+        self, topics: Sequence[str], news: Callable[[], None] = lambda: None
+    ) -> OpenSubscription:
         """Subscribe to topics: the state of each now and after each change; `news` is called when
         there is one. The topics are status, topology, alerts, and view:NAME.
         """
@@ -203,7 +205,7 @@ class Service(Protocol):
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
-    ) -> Hearing:
+    ) -> OpenSubscription:
         """Subscribe to a view's panes or a stream's rows after that id; `news` is called when there
         are some.
         """

@@ -24,7 +24,7 @@ from headrace.core.msgspec_types import prepare_types
 from headrace.core.problems import Level
 from headrace.ingest.intake import Receipt
 from headrace.serving.store import AuditResult
-from headrace.serving.watches import WatchNumbers
+from headrace.serving.watches import WatchCounts
 
 QueryId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 
@@ -193,7 +193,7 @@ class StatusReport(msgspec.Struct, frozen=True):
     sinks: list[SinkStatus] = []
     tables: list[TableStatus] = []
     rules: list[RuleStatus] = []
-    watches: WatchNumbers | None = None
+    watches: WatchCounts | None = None
     problems: list[ProblemReport] = []
 
     @staticmethod

@@ -22,7 +22,7 @@ from headrace.core.errors import Unsupported
 from headrace.core.event import STATUS, EventStatus
 from headrace.define.functions import FunctionDefinition
 from headrace.serving.conditions import Condition
-from headrace.serving.read import rows_of
+from headrace.serving.read import read_view_rows
 from headrace.serving.sqlite_store import SqliteStore
 
 ROWS_MAX = 100  # of one view; an event is in many windows where they slide in small steps
@@ -79,5 +79,5 @@ def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> ViewRo
     ]
     whole = msgspec.structs.replace(view, order=(), limit=None)
     with store.read() as db:
-        rows = rows_of(db, whole, conditions)
+        rows = read_view_rows(db, whole, conditions)
     return ViewRow(view, stored, rows[0] if rows else None)

@@ -32,7 +32,7 @@ from headrace.master.decoding import declared_schema, decoder_of
 from headrace.master.parquet import sound
 from headrace.master.table import MasterTable, event_files
 from headrace.master.version import MasterFile
-from headrace.serving.store import Shed
+from headrace.serving.store import ShedEpoch
 
 _PLACE = f"{PARTITION}, {OFFSET}"
 
@@ -47,7 +47,7 @@ def register_stream(
     stream: StreamPlan,
     position: Position,
     layout: Layout,
-    shed: Sequence[Shed] = (),
+    shed: Sequence[ShedEpoch] = (),
 ) -> None:
     """Register a stream's records up to `position`, and its events that are not shed."""
     register_records(connection, stream, position, layout)
@@ -70,7 +70,7 @@ def name_events(connection: Any, stream: StreamPlan, records: str, condition: st
     )
 
 
-def shed_positions(shed: Iterable[Shed]) -> Any:
+def shed_positions(shed: Iterable[ShedEpoch]) -> Any:
     """The positions of the events that speed has shed."""
     import numpy as np
     import pyarrow as pa

@@ -25,14 +25,14 @@ from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.serving.carried import unfit
+from headrace.serving.carried import needs_rebase
 from headrace.serving.catalog import live_plan, provisional
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
-from headrace.serving.read import rows_of
-from headrace.serving.shed import shed_epochs
+from headrace.serving.read import read_view_rows
+from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import AuditResult, Shed, StreamState
+from headrace.serving.store import AuditResult, ShedEpoch, StreamState
 
 
 def audit_view(
@@ -72,14 +72,14 @@ def audit_view(
 
 def _answer(
     store: SqliteStore, name: str
-) -> tuple[ViewPlan, StreamState, list[Shed], list[Any], bool]:
+) -> tuple[ViewPlan, StreamState, list[ShedEpoch], list[Any], bool]:
     """The view, how far it has come, what was shed, its rows, and whether they are final there."""
     with store.read() as db:
         plan = aggregated(live_view(db, name))
-        rows = rows_of(db, plan)
+        rows = read_view_rows(db, plan)
         stream = read_stream(db, plan.stream)
-        shed = list(shed_epochs(db, plan.stream, stream.boundary))
-        final = not (provisional(db, plan.recompute) or unfit(db, plan.recompute))
+        shed = list(read_shed_epochs(db, plan.stream, stream.boundary))
+        final = not (provisional(db, plan.recompute) or needs_rebase(db, plan.recompute))
         return plan, stream, shed, rows, final
 
 

@@ -29,9 +29,9 @@ from headrace.serving.answer import AsOf, as_of
 from headrace.serving.conditions import Keys
 from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
 from headrace.serving.progress import read_stream
-from headrace.serving.shed import shed_epochs
+from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import Shed, StreamState
+from headrace.serving.store import ShedEpoch, StreamState
 
 # What is added to a stream's columns begins with '_', as no column of a user's does.
 ROW = "_row"  # the records behind the row
@@ -45,7 +45,7 @@ class RowSnapshot:
 
     view_row: ViewRow
     state: StreamState
-    shed: tuple[Shed, ...]  # of all epochs that are kept
+    shed: tuple[ShedEpoch, ...]  # of all epochs that are kept
     epochs: tuple[EpochRecord, ...]
     generations: tuple[GenerationRecord, ...]
     as_of: dict[str, AsOf]
@@ -60,7 +60,7 @@ def read_row(store: SqliteStore, name: str, keys: Keys, window: str | None) -> R
         return RowSnapshot(
             view_row,
             state,
-            tuple(shed_epochs(db, stream)),
+            tuple(read_shed_epochs(db, stream)),
             tuple(read_epochs(db, stream)),
             tuple(read_generations(db, stream)),
             as_of([state], store.clock()),
@@ -171,7 +171,7 @@ def _register(traced: RowTrace, layout: Layout) -> None:
     )
 
 
-def _missing(snapshot: RowSnapshot) -> list[Shed]:
+def _missing(snapshot: RowSnapshot) -> list[ShedEpoch]:
     """What was shed and not yet absorbed."""
     return [shed for shed in snapshot.shed if not shed.range.upper <= snapshot.state.boundary]
 

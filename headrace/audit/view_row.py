@@ -28,9 +28,9 @@ from headrace.core.time import LAST, from_iso, iso
 from headrace.define.dialect import parse_translatable, sql_of, tokens_of
 from headrace.define.tokens import word_of
 from headrace.serving.answer import rows_as_objects
-from headrace.serving.conditions import Keys, asked
+from headrace.serving.conditions import Keys, parse_conditions
 from headrace.serving.database import Transaction
-from headrace.serving.read import rows_of
+from headrace.serving.read import read_view_rows
 
 _TOGETHER = {name.upper() for name, word in WORDS.items() if not word.alone}
 
@@ -90,9 +90,9 @@ def find_row(db: Transaction, name: str, keys: Keys, window: str | None) -> View
     view = live_view(db, name)
     check_traceable(view)
     until = _next(window) if window is not None else None
-    conditions = asked(view, keys, window, until)
+    conditions = parse_conditions(view, keys, window, until)
     whole = msgspec.structs.replace(view, order=(), limit=None)
-    rows = rows_of(db, whole, conditions)
+    rows = read_view_rows(db, whole, conditions)
     if len(rows) > 1:
         raise BadRequest(
             f"more than one row of view '{view.name}' has these keys", hint=_all_keys(view)

@@ -22,8 +22,8 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import Clock, now_us
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
-from headrace.serving.store import AuditResult, Staged, Store, Superseded, Version
-from headrace.serving.watermark import Reached, Times
+from headrace.serving.store import AuditResult, StagedBuild, Store, Superseded, Version
+from headrace.serving.watermark import FlowProgress, Times
 from headrace.spark.carry import Carrying
 from headrace.spark.feed import Feed
 from headrace.spark.joined import marks, with_new
@@ -92,7 +92,7 @@ class Builder:
         )
         return Promoted(self.flow.name, number, boundary, boundary - state.boundary, audits)
 
-    def _boundary(self, speed_runs: bool) -> tuple[Reached, int]:
+    def _boundary(self, speed_runs: bool) -> tuple[FlowProgress, int]:
         """Where to cut, and the last group before the cut."""
         archived, highs = self._archived()
         state = self.store.stream(self.flow.name)
@@ -116,7 +116,9 @@ class Builder:
         highs = tuple(high for version in found for high in version.highs)
         return whole(version.position for version in found), highs
 
-    def _stage(self, version: Version, before: Reached | None, reached: Reached) -> Staged:
+    def _stage(
+        self, version: Version, before: FlowProgress | None, reached: FlowProgress
+    ) -> StagedBuild:
         """Build a view up to what is reached, from the old boundary or from the beginning."""
         lower = before.position if before else Position.start(self.flow.partitions)
         range, full = PositionRange(lower, reached.position), before is None
@@ -130,10 +132,10 @@ class Builder:
         self,
         version: Version,
         carry: CarryPlan,
-        before: Reached | None,
-        reached: Reached,
+        before: FlowProgress | None,
+        reached: FlowProgress,
         events: int,
-    ) -> Staged:
+    ) -> StagedBuild:
         """Fold the events onto the states at the old boundary, or all events if one of these comes
         before, in the order, what those states have taken.
         """
@@ -150,7 +152,7 @@ class Builder:
         values = self._values(version.plan, {})
         return self.store.stage(version, full, rows, values, folded.states)
 
-    def _register(self, range: PositionRange, reached: Reached) -> dict[str, Any]:
+    def _register(self, range: PositionRange, reached: FlowProgress) -> dict[str, Any]:
         """Give the streams' names the events of the range; the SQL's parameters."""
         for feed, part in zip(self.feeds, self.flow.ranges(range), strict=True):
             events = feed.events(self.spark, part)
@@ -171,9 +173,11 @@ class Builder:
             found[partial.columns[0]] = self.spark.sql(sql, args=given).toArrow()
         return found
 
-    def _audit(self, build: Staged, group: int, boundary: Position) -> AuditResult:
+    def _audit(self, build: StagedBuild, group: int, boundary: Position) -> AuditResult:
         state = self.store.stream(self.flow.name)
-        shed = [s.events for s in self.store.shed(self.flow.name) if s.range.upper <= boundary]
+        shed = [
+            s.events for s in self.store.shed_epochs(self.flow.name) if s.range.upper <= boundary
+        ]
         note = ""
         if not boundary <= state.position:
             note = "speed had not come this far"

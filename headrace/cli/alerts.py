@@ -19,7 +19,7 @@ from headrace.cli.report import Report, dim, good
 from headrace.client.formats import plural, timestamp
 from headrace.client.table import table
 from headrace.core.user import os_user
-from headrace.serving.ledger import Alert, Wanted
+from headrace.serving.alerts import Alert, AlertFilter
 
 _HEADS = ("id", "rule", "severity", "state", "event time", "raised by", "body")
 _ID = 12
@@ -31,7 +31,7 @@ def list_alerts(
 ) -> Report:
     """The newest alerts."""
     with open_service(folder) as service:
-        found = service.rule_service.alerts(Wanted(rule, state, missed, withdrawn, limit))
+        found = service.rule_service.alerts(AlertFilter(rule, state, missed, withdrawn, limit))
     rows = [_row(alert) for alert in found.alerts]
     if not rows:
         return Report(found, [Text("no alerts")])

@@ -20,7 +20,7 @@ from headrace.cli.rates import Rates
 from headrace.cli.report import bad, dim, good, problem_line
 from headrace.client.formats import cell, plural, timestamp_to_second
 from headrace.core.time import MILLISECOND, duration_text
-from headrace.serving.ledger import Alert
+from headrace.serving.alerts import Alert
 
 WIDE = 120
 _CURVE = 20

@@ -21,7 +21,7 @@ from headrace.cli.rules import rule_table
 from headrace.client.formats import balance_equation, timestamp_to_second
 from headrace.client.table import table
 from headrace.core.time import MILLISECOND, duration_text
-from headrace.serving.watches import WatchNumbers
+from headrace.serving.watches import WatchCounts
 
 _STREAM = ("stream", "source", "log end", "lag", "watermark", "generation", "late")
 _SINK = ("sink", "view", "into", "guarantee", "delivered", "waiting", "dropped")
@@ -138,7 +138,7 @@ def _sink(sink: SinkStatus) -> list[str]:
     return [sink.name, sink.view, sink.into, sink.guarantee, *(f"{n:,}" for n in numbers)]
 
 
-def _watches(found: WatchNumbers) -> Table:
+def _watches(found: WatchCounts) -> Table:
     numbers = (found.live, found.ended, found.matches, found.waiting, found.failed)
     return table(*_WATCHES, rows=[["watches", *(f"{n:,}" for n in numbers)]], right=_WATCHES[1:])
 

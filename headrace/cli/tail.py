@@ -17,9 +17,9 @@ from rich.text import Text
 from headrace.cli.folder import open_service
 from headrace.cli.report import console, dim, print_json
 from headrace.client.formats import cell
-from headrace.serving.channel import POSITION, ROWS
-from headrace.serving.feed import PANE, RELATION
-from headrace.serving.hearer import FAILED, Heard, Hearing
+from headrace.serving.stream_feed import POSITION, ROWS
+from headrace.serving.subscriber import FAILED, OpenSubscription, SubscriptionEvent
+from headrace.serving.view_feed import PANE, RELATION
 
 _STYLES = {"early": "cyan", "on_time": "green", "late": "yellow"}
 _WAIT_S = 1.0
@@ -52,7 +52,7 @@ class _Printer:
     def enough(self) -> bool:
         return self.left is not None and self.left <= 0
 
-    def print(self, heard: Heard, json: bool) -> None:
+    def print(self, heard: SubscriptionEvent, json: bool) -> None:
         if heard.event == ROWS and self.left is not None and not json:
             heard = first_rows(heard, self.left)
         shown = event_lines(heard)
@@ -66,7 +66,7 @@ class _Printer:
             self.left -= len(shown)
 
 
-def first_rows(heard: Heard, room: int) -> Heard:
+def first_rows(heard: SubscriptionEvent, room: int) -> SubscriptionEvent:
     """The first rows of a message, with the position after them. All rows of an event are printed
     together, because there is no position between them.
     """
@@ -75,15 +75,15 @@ def first_rows(heard: Heard, room: int) -> Heard:
         room += 1
     if room >= len(rows):
         return heard
-    return Heard(ROWS, {"rows": rows[:room], "ends": ends[:room]}, ends[room - 1])
+    return SubscriptionEvent(ROWS, {"rows": rows[:room], "ends": ends[:room]}, ends[room - 1])
 
 
-def _all(hearing: Hearing) -> Iterator[Heard]:
+def _all(hearing: OpenSubscription) -> Iterator[SubscriptionEvent]:
     while not hearing.ended:
-        yield from hearing.take(_WAIT_S)
+        yield from hearing.poll(_WAIT_S)
 
 
-def event_lines(heard: Heard) -> list[Text]:
+def event_lines(heard: SubscriptionEvent) -> list[Text]:
     """An event for a person."""
     data: dict[str, Any] = heard.data
     if heard.event == PANE:

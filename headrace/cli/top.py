@@ -27,7 +27,7 @@ from headrace.cli.rates import Rates
 from headrace.cli.report import Report, console, dim
 from headrace.cli.status import document
 from headrace.core.errors import Unavailable
-from headrace.serving.ledger import Alert, Wanted
+from headrace.serving.alerts import Alert, AlertFilter
 
 POLL_S = 0.5
 ALERTS = 5
@@ -56,7 +56,7 @@ class Screen:
         self.status = service.status()
         self._rates.sample(self.status.streams)
         rules = self.status.rules
-        self.alerts = service.rule_service.alerts(Wanted(limit=ALERTS)).alerts if rules else []
+        self.alerts = service.rule_service.alerts(AlertFilter(limit=ALERTS)).alerts if rules else []
 
     def shown(self, width: int) -> list[RenderableType]:
         """The frame, and below it the keys, or why it is stale."""

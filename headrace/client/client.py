@@ -24,7 +24,7 @@ from headrace.core.errors import Forbidden, NotFound, Unavailable
 from headrace.core.subscription import subscription
 from headrace.define.folder import find_project_folder
 from headrace.ingest.intake import Receipt
-from headrace.serving.kinds import Kind, kind_of
+from headrace.serving.value_types import ValueType, value_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,13 @@ class Client:
         for event in listen(self._remote, text, after):
             yield {**event, "data": _typed(event["data"], kinds)}
 
-    def _kinds(self, name: str) -> dict[str, Kind]:
+    def _kinds(self, name: str) -> dict[str, ValueType]:
         """The types of a view's columns; none if it is a stream, or may not be read."""
         try:
             columns = self._remote.view(name, limit=1).columns
         except (NotFound, Forbidden):
             return {}
-        return {column: kind_of(info.type) for column, info in columns.items()}
+        return {column: value_type(info.type) for column, info in columns.items()}
 
     @property
     def views(self) -> Namespace[ViewQuery]:
@@ -148,24 +148,24 @@ def _in_folder(given: Path | None, token: str | None) -> Remote:
     )
 
 
-def _typed(data: Any, kinds: dict[str, Kind]) -> Any:
+def _typed(data: Any, kinds: dict[str, ValueType]) -> Any:
     """The data of an event, with its rows converted to the types of their columns."""
     if not isinstance(data, dict):
         return data
     return {name: _typed_part(name, part, kinds) for name, part in data.items()}
 
 
-def _typed_part(name: str, part: Any, kinds: dict[str, Kind]) -> Any:
+def _typed_part(name: str, part: Any, kinds: dict[str, ValueType]) -> Any:
     if name == "rows":
         return [_typed_row(row, kinds) for row in part]
     if name in ("row", "key") and isinstance(part, dict):
         return _typed(part, kinds) if set(part) == {"rows"} else _typed_row(part, kinds)
     if name == "window" and part:
-        return kind_of("WINDOW").value(part)
+        return value_type("WINDOW").value(part)
     return part
 
 
-def _typed_row(row: dict[str, Any], kinds: dict[str, Kind]) -> dict[str, Any]:
+def _typed_row(row: dict[str, Any], kinds: dict[str, ValueType]) -> dict[str, Any]:
     return {
         name: kinds[name].value(value) if name in kinds else value for name, value in row.items()
     }

@@ -17,7 +17,7 @@ from headrace.api.service import Service
 from headrace.client.render import as_html, as_text
 from headrace.client.tables import pandas_frame
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
-from headrace.serving.tables import arrow_table, typed_rows
+from headrace.serving.answer_table import arrow_table, typed_rows
 
 
 class ResultSet:

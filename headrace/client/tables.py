@@ -1,4 +1,4 @@
-"""An answer as a pandas frame: the columns of its Arrow table (headrace/serving/tables.py).
+"""An answer as a pandas frame: the columns of its Arrow table (headrace/serving/answer_table.py).
 
 Integers and booleans have the nullable types of pandas, so integers of 2^53 and more are exact. The
 freshness of the answer is in the frame's `attrs`.
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.core.errors import Unavailable
 from headrace.serving.answer import Answer
-from headrace.serving.tables import arrow_table, spoken_for
+from headrace.serving.answer_table import answer_metadata, arrow_table
 
 
 def pandas_frame(answer: Answer) -> Any:
@@ -30,5 +30,5 @@ def pandas_frame(answer: Answer) -> Any:
     }
     kinds = {**whole, pa.bool_(): pd.BooleanDtype()}
     frame = arrow_table(answer).to_pandas(types_mapper=kinds.get)
-    frame.attrs = spoken_for(answer)
+    frame.attrs = answer_metadata(answer)
     return frame

@@ -17,9 +17,9 @@ from headrace.core.problems import Problem, ProblemKey, Problems, deduplicated, 
 from headrace.core.report import Report
 from headrace.core.time import Clock, now_us
 from headrace.core.worker import Worker, problems_of
+from headrace.serving.alert_raiser import AlertRaiser
 from headrace.serving.database import Database
-from headrace.serving.notices import forget_others
-from headrace.serving.raising import Lookout
+from headrace.serving.notifications import fail_orphaned
 
 TURN_S, STOP_S_MAX = 0.1, 15.0
 
@@ -29,7 +29,7 @@ class RuleEvaluator:
 
     def __init__(self, plan: Plan, db: Database, report: Report, clock: Clock = now_us) -> None:
         self.plan, self.db, self.clock = plan, db, clock
-        self.lookout = Lookout(db, clock)
+        self.raiser = AlertRaiser(db, clock)
         self._problems = Problems("rule", report)
         self._held: frozenset[str] = frozenset()
         self._stop = threading.Event()
@@ -51,7 +51,7 @@ class RuleEvaluator:
         taken back.
         """
         self._held = frozenset()
-        forget_others(self.db, self.plan.rules, self.clock())
+        fail_orphaned(self.db, self.plan.rules, self.clock())
 
     def stop(self) -> None:
         """Raise what there is, and end."""
@@ -71,7 +71,7 @@ class RuleEvaluator:
     def _look(self, rule: RulePlan) -> None:
         key = ProblemKey("rule", rule.name, "look")
         try:
-            self.lookout.look(rule)
+            self.raiser.evaluate(rule)
             self._problems.over(key)
         except Fenced:
             self._stop.set()

@@ -33,8 +33,8 @@ from headrace.master.version import found_version
 from headrace.run.lock import RunLock, started_at
 from headrace.run.parts import is_written, topics_of
 from headrace.run.verify import Verified, verify
-from headrace.serving.sinks import draw_begun
-from headrace.serving.sqlite_files import copy_database, edit
+from headrace.serving.sinks import renew_incarnation
+from headrace.serving.sqlite_files import copy_database, edit_store
 
 MANIFEST, FORMAT = "manifest.json", 1
 PATIENCE_S = 60.0
@@ -193,8 +193,8 @@ def _tell_sinks_apart(store: Path) -> None:
     are decided again have other rows, and would be conflicts under the same ids.
     """
     if store.exists():
-        with edit(store) as db:
-            draw_begun(db)
+        with edit_store(store) as db:
+            renew_incarnation(db)
 
 
 def _put_in_place(fresh: Path, state: Path) -> None:

@@ -17,7 +17,7 @@ from headrace.compile.plan import Plan, ShapePlan
 from headrace.core.position import Position
 from headrace.serving.progress import read_stream
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.watches import begin, constants
+from headrace.serving.watches import constants, start_watches
 
 
 def begin_watches(store: SqliteStore, plan: Plan, shapes: Collection[str]) -> None:
@@ -27,7 +27,7 @@ def begin_watches(store: SqliteStore, plan: Plan, shapes: Collection[str]) -> No
     places = {s.name: position_of(store, s) for s in plan.shapes if s.name in shapes}
     with store.write() as db:
         for shape, position in places.items():
-            begin(db, shape, position)
+            start_watches(db, shape, position)
 
 
 def position_of(store: SqliteStore, shape: ShapePlan) -> Position:

@@ -31,7 +31,7 @@ from headrace.destination.kinds import Destination
 from headrace.destination.protocol import DestinationWriter, Message, Undeliverable
 from headrace.serving.database import Database
 from headrace.serving.outbox import Queue, sink_queue
-from headrace.serving.sinks import draw_begun, mark_up_to, numbers
+from headrace.serving.sinks import count_panes, mark_delivered, renew_incarnation
 
 SINK_PAUSE_US = SECOND
 
@@ -133,14 +133,14 @@ class QueueDelivery:
         """Continue after what the destination has already."""
         there, sink = self.writer.newest(), self.route.sink or ""
         with self.db.read() as db:
-            newest, *_ = numbers(db, sink)
+            newest, *_ = count_panes(db, sink)
         if there > newest:
             raise Unavailable(
                 f"{self.route.destination.target} has pane {there}, but the store knows of "
                 f"{newest} only",
                 hint="it is of another state folder: move it away, or give the sink another one.",
             )
-        mark_up_to(self.db, sink, there)
+        mark_delivered(self.db, sink, there)
         self.resumed = True
 
     def _deliver(self, due: Sequence[Message]) -> None:
@@ -161,7 +161,7 @@ class QueueDelivery:
             if self.route.sink is not None:
                 # The next try delivers the panes under other ids: some twice rather than one never.
                 with self.db.write() as db:
-                    draw_begun(db, self.route.sink)
+                    renew_incarnation(db, self.route.sink)
                 raise
 
     # What fails
@@ -191,7 +191,9 @@ class QueueDelivery:
                 if message.attempts + 1 >= self.settings.attempts_max:
                     self.queue.failed([message], reason, now)
                 else:
-                    self.queue.later([message], reason, now + self._pause_us(message.attempts))
+                    self.queue.retry_later(
+                        [message], reason, now + self._pause_us(message.attempts)
+                    )
 
     def _pause_us(self, failures: int) -> int:
         return min(self.settings.pause_us << min(failures, 40), self.settings.pause_max_us)

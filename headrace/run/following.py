@@ -25,7 +25,7 @@ from headrace.define.project import Project
 from headrace.log.json_rows import json_rows
 from headrace.master.event_range import RangeReader
 from headrace.run.history import declared_relations, table_relation, write_events
-from headrace.serving.channel import EVENTS_MAX, Placed, Source
+from headrace.serving.stream_feed import EVENTS_MAX, StreamRow, StreamSource
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 
 Ask = Callable[[QueryRequest], QueryResult]
@@ -37,7 +37,7 @@ class Following:
     def __init__(self, project: Project, ask: Ask) -> None:
         self.project, self.layout, self.ask = project, Layout.of(project), ask
 
-    def __call__(self, known: Followed) -> Source:
+    def __call__(self, known: Followed) -> StreamSource:
         name = known.stream.name
         log, master = self.layout.log(name), self.layout.master(name)
         raw = reads_raw(known.stream.schema, named=known.names_raw)
@@ -58,11 +58,11 @@ class Plain:
     def end(self) -> Position:
         return self.events.end()
 
-    def read(self, range: PositionRange) -> tuple[PositionRange, list[Placed]]:
+    def read(self, range: PositionRange) -> tuple[PositionRange, list[StreamRow]]:
         table = self.events.read(range)
         places = zip(table[PARTITION].to_pylist(), table[OFFSET].to_pylist(), strict=True)
         rows = json_rows(table, self.known.stream.schema)
-        return range, [Placed(*place, row) for place, row in zip(places, rows, strict=True)]
+        return range, [StreamRow(*place, row) for place, row in zip(places, rows, strict=True)]
 
 
 class Asked:
@@ -80,7 +80,7 @@ class Asked:
         end = self.end()
         self._ask(PositionRange(end, end))
 
-    def read(self, range: PositionRange) -> tuple[PositionRange, list[Placed]]:
+    def read(self, range: PositionRange) -> tuple[PositionRange, list[StreamRow]]:
         """As much of the range as one answer can hold, within the limits of a query."""
         taken = range.limited(self._events_max)
         while True:
@@ -95,7 +95,7 @@ class Asked:
                 self._events_max = min(2 * self._events_max, EVENTS_MAX)
                 return taken, rows
 
-    def _ask(self, range: PositionRange) -> list[Placed]:
+    def _ask(self, range: PositionRange) -> list[StreamRow]:
         work = self.of.layout.work("query")
         work.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=work) as folder:
@@ -140,8 +140,8 @@ class Asked:
         return [*events, *tables, Relation(self.known.name, query=self.known.sql)]
 
 
-def _placed(row: dict[str, Any]) -> Placed:
+def _placed(row: dict[str, Any]) -> StreamRow:
     place = row[PARTITION], row[OFFSET]
-    return Placed(
+    return StreamRow(
         *place, {name: value for name, value in row.items() if name not in (*HIDDEN, RAW)}
     )

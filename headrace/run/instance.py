@@ -62,9 +62,9 @@ from headrace.run.project_service import ProjectService
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
 from headrace.run.watches import with_watches
-from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.subscriber import OpenSubscription
 from headrace.serving.watches import add, deploy_files, remove
 from headrace.spark.jobs import BatchJobs
 
@@ -95,7 +95,7 @@ class Instance(ProjectService):
         self.watchdog = Watchdog()
         opens = Following(project, self.questions.pool.run)
         self.hub = Hub(self.store.db, project.settings.subscribe, opens, report=report)
-        self.inlets = Inlets(project, self.lag_of, self.hub.broadcast.tell)
+        self.inlets = Inlets(project, self.lag_of, self.hub.broadcast.notify)
         self.spark: Any = None
         self.deployment: Deployment | None = None
         self.seen = LiveObservatory(self, report)
@@ -423,7 +423,7 @@ class Instance(ProjectService):
     def _problems_said(self) -> list[Problem]:
         """Of workers and parts, which report them when they occur."""
         shared = [self.health_watch.worker, self.lineage.worker, self.seen.sampler.worker]
-        told = [*self.seen.board.broadcast.workers, *self.hub.broadcast.workers]
+        told = [*self.seen.live_topics.broadcast.workers, *self.hub.broadcast.workers]
         workers = [*self._connectors, *shared, *told]
         deployed = self.deployment.problems() if self.deployment else []
         return deduplicated(problems_of(workers), self._source_problems, deployed)
@@ -472,14 +472,16 @@ class Instance(ProjectService):
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
-    ) -> Hearing:
-        return self.hub.join(text, after, news)
+    ) -> OpenSubscription:
+        return self.hub.subscribe(text, after, news)
 
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+    def live(
+        self, topics: Sequence[str], news: Callable[[], None] = lambda: None
+    ) -> OpenSubscription:
         return self.seen.live(topics, news)
 
     def metrics(self) -> bytes:
-        tally, open = self.rule_service.tally(), self.hub.broadcast.subscribers
+        tally, open = self.rule_service.tally(), self.hub.broadcast.subscribers_count
         return exposition(self.status(), tally, self.layout.state, open)
 
     # Numbers for the terminal

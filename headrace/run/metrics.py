@@ -25,7 +25,7 @@ from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
 from headrace.core.meters import REGISTRY
 from headrace.core.version import __version__
 from headrace.run.rule_metrics import TallyCollector
-from headrace.serving.tally import Tally
+from headrace.serving.alert_metrics import AlertMetrics
 
 Numbers = dict[str, tuple[str, Callable[[StreamStatus], float | None]]]
 
@@ -77,7 +77,7 @@ _VIEW_GAUGES: dict[str, tuple[str, Callable[[ViewStatus], float | None]]] = {
 
 
 def exposition(
-    status: ProjectStatus, tally: Tally, state: Path | None = None, subscriptions: int = 0
+    status: ProjectStatus, tally: AlertMetrics, state: Path | None = None, subscriptions: int = 0
 ) -> bytes:
     """The status, what rules and watches have done, and all that was counted, as Prometheus text;
     `state` is the state folder.

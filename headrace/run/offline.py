@@ -26,9 +26,9 @@ from headrace.run.project_service import ProjectService, stopped_status
 from headrace.run.rulebook import Kept
 from headrace.run.rules import with_rules
 from headrace.run.watches import with_watches
-from headrace.serving.hearer import Hearing
 from headrace.serving.rules import keep_rules
 from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.subscriber import OpenSubscription
 from headrace.serving.watches import add, remove
 
 
@@ -91,7 +91,7 @@ class Offline(ProjectService):
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
-    ) -> Hearing:
+    ) -> OpenSubscription:
         raise Unavailable(
             "the project does not run, so nothing of it changes",
             hint="start it with `headrace run`.",

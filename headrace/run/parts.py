@@ -22,7 +22,7 @@ from headrace.log.protocol import LogReader
 from headrace.master.version import MasterVersion, found_version
 from headrace.run.lock import holder
 from headrace.serving.progress import read_offsets
-from headrace.serving.sqlite_files import peek
+from headrace.serving.sqlite_files import read_store
 
 _HINT = "restore a whole backup with `headrace restore`; copies of parts do not go together."
 
@@ -108,7 +108,7 @@ def _counted(path: Path, stream: str, partitions: int) -> Position:
     if not path.exists():
         return nothing
     try:
-        with peek(path) as db:
+        with read_store(path) as db:
             offsets = read_offsets(db, stream)
     except Unavailable:
         return nothing  # a damaged store is told of by whoever opens it

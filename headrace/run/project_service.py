@@ -59,14 +59,14 @@ from headrace.run.watchbook import StoreWatchbook
 from headrace.run.watches import with_watches
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
-from headrace.serving.hearer import Hearing
 from headrace.serving.history import newest_audit, read_epochs, read_late
 from headrace.serving.late import LateAnswer
 from headrace.serving.runs import count_keys
-from headrace.serving.shed import shed_total
-from headrace.serving.sinks import numbers as sink_numbers
+from headrace.serving.shed_epochs import count_shed_events
+from headrace.serving.sinks import count_panes
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, VersionState
+from headrace.serving.subscriber import OpenSubscription
 
 STOPPED = "the project does not run"
 
@@ -113,7 +113,9 @@ class ProjectService:
         answer: A = ANSWERS[type(question)](self, question)
         return answer
 
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+    def live(
+        self, topics: Sequence[str], news: Callable[[], None] = lambda: None
+    ) -> OpenSubscription:
         raise Unavailable(
             "the project does not run, so nothing of it changes",
             hint="start it with `headrace run`.",
@@ -319,7 +321,7 @@ class ProjectService:
             newest = next(read_epochs(db, stream, limit=1), None)
             took_us = newest.committed_at - newest.started_at if newest else None
             took_ms = took_us // 1000 if took_us is not None else None
-            return read_late(db, stream), took_ms, shed_total(db, stream)
+            return read_late(db, stream), took_ms, count_shed_events(db, stream)
 
     def view_statuses(self, plan: Plan) -> list[ViewStatus]:
         found = []
@@ -356,7 +358,7 @@ class ProjectService:
         found = []
         for sink in plan.sinks:
             with self.store.read() as db:
-                numbers = sink_numbers(db, sink.name)
+                numbers = count_panes(db, sink.name)
             view, into = sink.subscription.view, sink.destination.name
             found.append(SinkStatus(sink.name, view, into, sink.guarantee.value, *numbers))
         return found

@@ -8,9 +8,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headrace.api.rule_service import RuleStatus
-from headrace.serving.tally import Sent, Tally
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
-_ACTION_GAUGES: dict[str, tuple[str, Callable[[Sent], float]]] = {
+_ACTION_GAUGES: dict[str, tuple[str, Callable[[DeliveryMetrics], float]]] = {
     "headrace_notifications_waiting": (
         "notifications that are still to be delivered",
         lambda s: s.waiting,
@@ -29,7 +29,7 @@ _ACTION_GAUGES: dict[str, tuple[str, Callable[[Sent], float]]] = {
 class TallyCollector(Collector):
     """What rules and watches have done."""
 
-    def __init__(self, rules: Sequence[RuleStatus], tally: Tally) -> None:
+    def __init__(self, rules: Sequence[RuleStatus], tally: AlertMetrics) -> None:
         self.tally = tally
         # A rule that has raised nothing yet is told too, so that its first alert is a change.
         self.raised = {(rule.name, rule.severity): 0 for rule in rules} | tally.raised

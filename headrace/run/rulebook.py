@@ -20,12 +20,12 @@ from headrace.define.project import Project, duplicate_definitions
 from headrace.run.added import read_added
 from headrace.run.reading import check_definitions
 from headrace.run.rules import kept_rules, read_kept
-from headrace.serving import ledger, mutes, notices, rules
+from headrace.serving import alerts, mutes, notifications, rules
+from headrace.serving.alert_metrics import AlertMetrics, read_alert_metrics
+from headrace.serving.alerts import Alert, AlertFilter, Alerts
 from headrace.serving.database import Transaction
-from headrace.serving.ledger import Alert, Alerts, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.tally import Tally, tally
 
 Kept = Mapping[str, RuleDefinition]
 
@@ -51,24 +51,24 @@ class StoreRulebook:
 
     def rules(self) -> list[RuleStatus]:
         with self.store.read() as db:
-            return [self._status(db, rule) for rule in rules.newest(db).values()]
+            return [self._status(db, rule) for rule in rules.newest_versions(db).values()]
 
     def rule(self, name: str) -> RuleStatus:
         with self.store.read() as db:
-            return self._status(db, rules.known(db, name))
+            return self._status(db, rules.find_rule(db, name))
 
     def _status(self, db: Transaction, rule: RuleVersion) -> RuleStatus:
         said = read_kept(rule)
         muted = mutes.active_mutes(db, rule.name, self.store.clock())
         return RuleStatus(
             rule.name, rule.version, rule.state, said.severity.value, rule.kept, rule.changed_at,
-            rule.changed_by, rule.text, ledger.numbers(db, rule.name),
+            rule.changed_by, rule.text, alerts.count_alerts(db, rule.name),
             [_muted(rule.name, mute) for mute in muted],
         )  # fmt: skip
 
     def history(self, name: str) -> list[RuleVersion]:
         with self.store.read() as db:
-            return rules.history(db, name) or [rules.known(db, name)]
+            return rules.history(db, name) or [rules.find_rule(db, name)]
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[RuleStatus]:
         read = read_added(text, RuleDefinition, self.files.settings.query)
@@ -98,13 +98,13 @@ class StoreRulebook:
         plan = self.store.deployed()
         self.deployer.writing()
         with self.store.write() as db:
-            old = rules.known(db, name)
+            old = rules.find_rule(db, name)
             if old.state != state:
-                rules.change(db, old.name, old.text, state, old.kept, who, self.store.clock())
+                rules.add_version(db, old.name, old.text, state, old.kept, who, self.store.clock())
                 for rule in plan.rules if plan else ():
                     if rule.name == old.name:
-                        rules.begin(db, rule)
-            return rules.known(db, name)
+                        rules.start_rule(db, rule)
+            return rules.find_rule(db, name)
 
     def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> MuteStatus:
         now = self.store.clock()
@@ -137,30 +137,30 @@ class StoreRulebook:
                     hint=f"it has: {', '.join(columns)}.",
                 )
 
-    def alerts(self, wanted: Wanted) -> Alerts:
+    def alerts(self, wanted: AlertFilter) -> Alerts:
         with self.store.read() as db:
-            return ledger.page(db, wanted)
+            return alerts.read_alerts(db, wanted)
 
     def alert(self, id: str) -> Alert:
         with self.store.read() as db:
-            return ledger.alert(db, id)
+            return alerts.read_alert(db, id)
 
     def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert:
         self.deployer.writing()
         with self.store.write() as db:
-            return ledger.acknowledge(db, id, who, note, self.store.clock())
+            return alerts.acknowledge(db, id, who, note, self.store.clock())
 
-    def tally(self) -> Tally:
+    def tally(self) -> AlertMetrics:
         """What rules, watches and notifications have done since the beginning."""
         with self.store.read() as db:
-            return tally(db, self.store.clock())
+            return read_alert_metrics(db, self.store.clock())
 
     def retry(self, alert: str | None = None, rule: str | None = None) -> int:
         plan = self.store.deployed()
         id = self.alert(alert).id if alert is not None else None
         self.deployer.writing()
         with self.store.write() as db:
-            return notices.retry(db, plan.rules if plan else (), rule, id, self.store.clock())
+            return notifications.retry(db, plan.rules if plan else (), rule, id, self.store.clock())
 
 
 def _muted(rule: str, mute: mutes.Mute) -> MuteStatus:

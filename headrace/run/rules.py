@@ -13,14 +13,14 @@ from headrace.define.definitions import RuleDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project, duplicate_definitions
 from headrace.run.added import read_kind
-from headrace.serving.rules import RuleVersion, newest
+from headrace.serving.rules import RuleVersion, newest_versions
 from headrace.serving.sqlite_store import SqliteStore
 
 
 def kept_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
     """The rules that the store keeps, by name."""
     with store.read() as db:
-        kept = [rule for rule in newest(db).values() if rule.kept]
+        kept = [rule for rule in newest_versions(db).values() if rule.kept]
     return {rule.name: read_kept(rule) for rule in kept}
 
 

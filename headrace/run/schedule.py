@@ -175,7 +175,7 @@ class Schedule:
         self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
         if self.retention:
             key = ProblemKey("part", "ledger", "tidy")
-            self._tried(key, "the ledger was not tidied", self.retention.tidy)
+            self._tried(key, "the ledger was not tidied", self.retention.remove_old)
 
     def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
         for name, pipeline in self.pipelines.items():

@@ -17,8 +17,8 @@ from headrace.core.problems import Problem, ProblemKey, Problems, deduplicated, 
 from headrace.core.report import Report
 from headrace.core.worker import Worker, problems_of
 from headrace.serving.read import Reader
-from headrace.serving.sinks import forget_others, open_account, save_look
-from headrace.serving.watch import Watch
+from headrace.serving.sinks import drop_undefined, open_state, save_emission
+from headrace.serving.view_tracker import ViewTracker
 
 TURN_S, RETRY_S = 0.1, 1.0
 
@@ -30,14 +30,14 @@ class Sink:
         self.plan, self.reader = plan, reader
         # A sink whose view means something else now tells it from the beginning.
         fingerprint = digest([plan.subscription, plan.shape, view])
-        account = open_account(reader.db, plan.name, fingerprint)
-        self.watch = Watch(reader, plan.subscription, plan.shape, account)
+        account = open_state(reader.db, plan.name, fingerprint)
+        self.tracker = ViewTracker(reader, plan.subscription, plan.shape, account)
 
     def look(self) -> None:
-        found = self.watch.look()
+        found = self.tracker.poll()
         if found is not None:
-            save_look(self.reader.db, self.plan.name, found, self.reader.clock())
-            self.watch.told(found)
+            save_emission(self.reader.db, self.plan.name, found, self.reader.clock())
+            self.tracker.commit(found)
 
 
 class Sinks:
@@ -46,7 +46,7 @@ class Sinks:
     def __init__(self, plan: Plan, reader: Reader, report: Report) -> None:
         self.plan, self.reader = plan, reader
         self._problems = Problems("sink", report)
-        forget_others(reader.db, {sink.name for sink in plan.sinks})
+        drop_undefined(reader.db, {sink.name for sink in plan.sinks})
         self._open: dict[str, Sink] = {}
         self._stop = threading.Event()
         self._workers = [

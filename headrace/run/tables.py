@@ -86,7 +86,7 @@ class Tables:
         seen, version = signature(path), version_of(path)
         # The constants of watches are joined with streams alone, and change often.
         rows = None if hidden(table.name) else self.read(table)
-        self.store.note_table(table.name, version, rows)
+        self.store.record_table(table.name, version, rows)
         # Last, so that a table that could not be read or stored is still to be reloaded.
         self._seen[table.name], self._version[table.name] = seen, version
 

@@ -28,7 +28,7 @@ from headrace.master.version import MasterFile, found_version
 from headrace.run.lock import RunLock
 from headrace.run.parts import contradictions, is_written, topics_of
 from headrace.serving.catalog import read_plan
-from headrace.serving.sqlite_files import damages, peek
+from headrace.serving.sqlite_files import integrity_errors, read_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _deployed(layout: Layout) -> dict[str, StreamPlan]:
     if not layout.store.is_file():
         return {}
     try:
-        with peek(layout.store) as db:
+        with read_store(layout.store) as db:
             plan = read_plan(db)
     except Unavailable:
         return {}  # a damaged store is told of below
@@ -192,5 +192,5 @@ def _mended(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage: D
 def _verify_database(part: str, path: Path) -> Iterator[Damage]:
     if not path.exists():
         return
-    if found := damages(path):
+    if found := integrity_errors(path):
         yield Damage(part, str(path), "; ".join(found))

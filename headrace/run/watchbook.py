@@ -26,7 +26,7 @@ from headrace.run.rulebook import Kept
 from headrace.run.rules import kept_rules
 from headrace.serving import watches
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.watches import WatchNumbers, WatchStatus
+from headrace.serving.watches import WatchCounts, WatchStatus
 
 
 class WatchDeployer(Protocol):
@@ -57,10 +57,10 @@ class StoreWatchbook:
         with self.store.read() as db:
             return watches.status(db, name)
 
-    def numbers(self, problems: Sequence[str] = ()) -> WatchNumbers | None:
+    def numbers(self, problems: Sequence[str] = ()) -> WatchCounts | None:
         """All watches in numbers, with what is wrong with them; None if there are none."""
         with self.store.read() as db:
-            return watches.numbers(db, problems)
+            return watches.count_watches(db, problems)
 
     def add(self, text: str, who: str, caller: Caller = OWNER) -> list[WatchStatus]:
         said = read_added(text, WatchDefinition, self.files.settings.query)
@@ -98,7 +98,7 @@ class StoreWatchbook:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
         plans = [watch_plan(self.files, plan, each) for each in made]
         with self.store.read() as db:
-            refuse_circles(plan, [*watches.into_streams(db), *plans])
+            refuse_circles(plan, [*watches.watches_into_streams(db), *plans])
         return plans
 
     def _deploy_new(self, made: Sequence[Shaped], who: str) -> None:

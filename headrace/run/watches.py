@@ -22,8 +22,8 @@ from headrace.run.added import read_kind
 from headrace.run.alerts import STOP_S_MAX
 from headrace.serving import watches
 from headrace.serving.database import Database
+from headrace.serving.match_raiser import MatchRaiser
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.watching import WatchLookout
 
 TURN_S, CLOSE_US = 0.1, SECOND
 
@@ -35,7 +35,7 @@ def with_watches(
     on the plan.
     """
     with store.read() as db:
-        texts, names = watches.shapes(db), watches.kept_names(db)
+        texts, names = watches.kept_shapes(db), watches.kept_names(db)
     said = {d.name.lower(): d for d in project.definitions}
     for name in (*names, *(watch.name for watch in more)):
         if (other := said.get(name.lower())) is not None:
@@ -62,7 +62,7 @@ class Watches:
         clock: Clock = now_us,
     ) -> None:
         self.plan, self.db, self.close, self.clock = plan, db, close, clock
-        self.lookout = WatchLookout(db, clock)
+        self.raiser = MatchRaiser(db, clock)
         self._problems = Problems("watch", report)
         self._closed_at = 0
         self._stop = threading.Event()
@@ -84,9 +84,9 @@ class Watches:
     def look(self) -> None:
         """Raise what is new, then end what is due: what came before the end still counts."""
         for shape in self.plan.shapes:
-            look = partial(self.lookout.look, shape)
+            look = partial(self.raiser.evaluate, shape)
             self._tried(f"the look at watches of shape {shape.name}", look)
-        self._tried("the end of watches", self.lookout.end_due)
+        self._tried("the end of watches", self.raiser.end_expired)
 
     def _turn(self) -> float:
         self.look()
@@ -99,7 +99,7 @@ class Watches:
             return
         self._closed_at = self.clock()
         with self.db.read() as db:
-            shapes = watches.unclosed(db) & {shape.name for shape in self.plan.shapes}
+            shapes = watches.shapes_to_close(db) & {shape.name for shape in self.plan.shapes}
         if shapes:
             self.close(shapes)
 

@@ -1,1 +1,1 @@
-"""The store, and how it merges generations with later epochs and answers."""
+"""The serving store: epochs, generations, reads, subscriptions and alerts."""

@@ -1,7 +1,7 @@
-"""An answer: rows, and what they speak for.
+"""An answer: rows, and the progress that they reflect.
 
 Law: an answer carries `as_of`, the generation, position and watermark of each stream behind it,
-read in the same transaction as the rows, and says of each column whether it is exact or how large
+read in the same transaction as the rows, and says for each column whether it is exact or how large
 its error is. tests/serving/test_answers.py checks that rows and `as_of` never come from different
 transactions.
 """
@@ -24,14 +24,14 @@ from headrace.serving.store import StreamState
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """Speed could not keep up: of the events after the boundary it took this share."""
+    """Speed could not keep up: of the events after the boundary it has processed this share."""
 
     share: float
-    shed: int  # events that it has passed over; numbers are not scaled up for them
+    shed: int  # events that it has shed; values are not scaled up for them
 
 
 class AsOf(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far one stream had come when the answer was given."""
+    """The progress of one stream at the time of the answer."""
 
     generation: int
     boundary: list[int]
@@ -39,11 +39,11 @@ class AsOf(msgspec.Struct, frozen=True, omit_defaults=True):
     watermark: str | None
     committed_at: str | None
     age_ms: int | None
-    provisional: bool = False  # an event came that only batch can place; true until it has
+    provisional: bool = False  # whether some rows are wrong until the next generation
     sampled: Sampled | None = None
-    tables: dict[str, str] = {}  # the versions of the tables that new events meet
+    tables: dict[str, str] = {}  # the versions of the tables that new events are joined with
     set_aside: int = 0  # keys whose search for a pattern was given up: matches may be missing
-    behind: int = 0  # events in the log that the answer does not count yet
+    behind: int = 0  # events in the log that the answer does not contain yet
 
 
 class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -54,24 +54,24 @@ class ColumnInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     error: float | None = None  # one standard error or a bound, as a share of `error_of`
     error_of: str = "value"  # "value", "rank" or "events"
     cut: bool = False  # whether a list behind the column was cut at its limit
-    key: bool = False  # its values name rows and measure nothing
+    key: bool = False  # whether it is a key of the rows
 
 
 class Windows(msgspec.Struct, frozen=True):
     """How the windows of a view follow each other."""
 
-    every_ms: float  # between the starts of two
-    empty: dict[str, float | int]  # of a window without a row; a column that is not here is NULL
+    every_ms: float  # between the starts of two windows
+    empty: dict[str, float | int]  # values of a window without a row; other columns are NULL
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """Rows as objects, with what they speak for."""
+    """Rows as objects, with the progress that they reflect."""
 
     rows: list[dict[str, Any]]
     as_of: dict[str, AsOf]
     columns: dict[str, ColumnInfo]
     truncated: bool = False
-    total: int | None = None  # all rows that meet the question; known where an order is asked for
+    total: int | None = None  # how many rows match; known if an order was requested
     windows: Windows | None = None
 
 
@@ -82,8 +82,8 @@ def as_of(
     tables: Mapping[str, dict[str, str]] | None = None,
     set_aside: Mapping[str, int] | None = None,
 ) -> dict[str, AsOf]:
-    """`as_of` of each stream; `provisional` names those whose answer is, `tables` has what each was
-    joined with, `set_aside` how many keys of patterns are not searched.
+    """`as_of` of each stream; `provisional` names the streams with provisional answers, `tables`
+    has the tables each was joined with, `set_aside` how many keys of patterns are not searched.
     """
     return {
         state.plan.name: AsOf(
@@ -103,7 +103,7 @@ def as_of(
 
 
 def sampled(state: StreamState) -> Sampled | None:
-    """What an answer must say of a stream whose newest events were not all taken."""
+    """The sampling of a stream; None if speed has shed no events after the boundary."""
     if not state.shed:
         return None
     return Sampled(round(1 - state.shed / (state.position - state.boundary), 6), state.shed)
@@ -123,7 +123,7 @@ def rows_as_objects(
 
 
 def _shown(type: str, stored: Iterator[Sequence[Any]]) -> Iterable[Any]:
-    """The values of a column; a window takes two of the stored ones."""
+    """The values of a column; a window has two stored columns."""
     if type == WINDOW:
         edges = _shown("TIMESTAMP", stored), _shown("TIMESTAMP", stored)
         return [{"start": start, "end": end} for start, end in zip(*edges, strict=True)]
@@ -137,8 +137,9 @@ def _shown(type: str, stored: Iterator[Sequence[Any]]) -> Iterable[Any]:
 def column_info(
     columns: Sequence[AnswerColumn], cut: Set[str], fresh: bool, partial: bool = False
 ) -> dict[str, ColumnInfo]:
-    """Exactness of each column; an estimate of speed is exact where batch covers all rows, and only
-    the keys are where events are missing (`partial`). `cut` names lists that were cut."""
+    """The exactness of each column. An estimate of speed is exact if batch covers all rows; if
+    events are missing (`partial`), only keys are exact. `cut` names lists that were cut.
+    """
     found = {column.name: _info(column, cut, fresh) for column in columns}
     if not partial:
         return found

@@ -1,7 +1,7 @@
-"""Arrow types in which the reading engine takes and gives values, and plain ones beside them.
+"""The Arrow types of the reading engine, and their plain forms.
 
-The engine has times without a zone, all of them in UTC. As plain values times and dates are
-numbers, within lists and objects too: Python has no moments outside the years 1 to 9999.
+The engine has timestamps without a time zone, all in UTC. In plain form times and dates are
+numbers, also within lists and objects: Python has no times outside the years 1 to 9999.
 tests/serving/test_arrow_values.py has one of each.
 """
 
@@ -23,7 +23,7 @@ _SCALARS = {
 
 @lru_cache(maxsize=1_000)
 def engine_type(type: str) -> pa.DataType:
-    """The engine's type for one of an answer."""
+    """The engine's type for a type of an answer."""
     return _SCALARS["VOID"] if type == "VOID" else _engine(Type.of(type))
 
 
@@ -61,7 +61,7 @@ def _plain(type: pa.DataType) -> pa.DataType:
 
 
 def shown_type(type: pa.DataType) -> Type:
-    """The type as which values of an exported column are shown."""
+    """The type of an Arrow column, for showing its values."""
     if pa.types.is_list(type):
         return Type.array_of(shown_type(type.value_type))
     if pa.types.is_map(type):

@@ -1,15 +1,13 @@
-"""Where the events of each key have come to, for carried views: at the boundary, and at speed's
-position.
+"""The states of carried views, by key: at the boundary, and at speed's position.
 
-A key's state after the boundary is a row of the speed table, or that of the generation if the key
-has had no event since. States are written in the transaction of the epoch or promotion whose rows
-came of them, so neither is ever without the other. A state of no bytes says that nothing is kept
-for a key any more, and SET_ASIDE that the search for a pattern was given up.
+The state of a key after the boundary is a row of the speed table, or that of the generation if the
+key had no event since. States are written in the transaction of the epoch or promotion that
+computed them, together with its rows. An empty state means that nothing is kept for a key any more,
+and SET_ASIDE that the search for a pattern was given up.
 
-`_disorder` remembers where the order of events and the order of their coming disagree, by the
-newest group that is concerned. While `provisional` is 1, speed's rows do not fit the generation,
-and speed folds again from the boundary in its next epoch. tests/serving/test_carried.py checks each
-case.
+`_disorder` stores where events arrived out of order, by the newest group concerned. While
+`provisional` is 1, speed's rows are not consistent with the generation, and speed computes them
+again from the boundary in its next epoch. tests/serving/test_carried.py checks each case.
 """
 
 from __future__ import annotations
@@ -27,15 +25,15 @@ _COLUMNS = (
 )
 
 
-_REPLACED = (
+_UPSERT = (
     "ON CONFLICT (_key) DO UPDATE SET _time = excluded._time, _seq = excluded._seq, "
     "_state = excluded._state, _timer = excluded._timer"
 )
-_ASIDE = f"_state = x'{SET_ASIDE.hex()}'"
+_IS_SET_ASIDE = f"_state = x'{SET_ASIDE.hex()}'"
 
 
 def state_tables(name: str, version: str) -> tuple[str, str, str]:
-    """The states at the boundary, those at speed's position, and those of a build that waits."""
+    """The tables of states at the boundary, at speed's position, and of a staged build."""
     whole = f"{name}_{version}"
     return f'"_state_{whole}"', f'"_state_speed_{whole}"', f'"_state_{whole}_staged"'
 
@@ -49,7 +47,9 @@ def create_states(db: Transaction, plan: ViewPlan) -> None:
                 f"CREATE INDEX IF NOT EXISTS {index} ON {table} (_timer) WHERE _timer IS NOT NULL"
             )
             aside = table[:-1] + '_aside"'
-            db.execute(f"CREATE INDEX IF NOT EXISTS {aside} ON {table} (_time) WHERE {_ASIDE}")
+            db.execute(
+                f"CREATE INDEX IF NOT EXISTS {aside} ON {table} (_time) WHERE {_IS_SET_ASIDE}"
+            )
 
 
 def drop_states(db: Transaction, name: str, version: str) -> None:
@@ -74,24 +74,24 @@ def read_states(
     if keys is None:
         found = {row[0]: row for table in tables for row in db.execute(f"SELECT * FROM {table}")}
     else:
-        found = _some(db, tables, keys, due_us)
+        found = _read_some(db, tables, keys, due_us)
     return [row for row in found.values() if row[3]]
 
 
-def set_aside(db: Transaction, plan: ViewPlan) -> list[tuple[str, int]]:
-    """The keys whose search for the view's pattern was given up, with the event time of the row
-    where it was, in this order.
+def set_aside_keys(db: Transaction, plan: ViewPlan) -> list[tuple[str, int]]:
+    """The keys whose search for the view's pattern was given up, with the event time of the row at
+    which it was, ordered by it.
     """
     if plan.carry is None or plan.carry.match is None:
         return []
     found: dict[str, int] = {}
     for table in state_tables(plan.name, plan.recompute)[:2]:
-        found |= db.execute(f"SELECT _key, _time FROM {table} WHERE {_ASIDE}").fetchall()
+        found |= db.execute(f"SELECT _key, _time FROM {table} WHERE {_IS_SET_ASIDE}").fetchall()
     return sorted(found.items(), key=lambda pair: pair[1])
 
 
 def count_states(db: Transaction, plan: ViewPlan) -> int:
-    """How many there are, at most."""
+    """The number of states; a key with a state in both tables counts twice."""
     counts = [
         db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         for table in state_tables(plan.name, plan.recompute)[:2]
@@ -99,7 +99,7 @@ def count_states(db: Transaction, plan: ViewPlan) -> int:
     return int(sum(counts))
 
 
-def _some(
+def _read_some(
     db: Transaction, tables: Sequence[str], keys: Sequence[str], due_us: int | None
 ) -> dict[str, StateRow]:
     due = [
@@ -142,19 +142,19 @@ def stage_states(db: Transaction, plan: ViewPlan, states: Iterable[StateRow]) ->
 
 def promote_states(db: Transaction, plan: ViewPlan, full: bool, group: int, ahead: bool) -> None:
     """Make a build's states those of the boundary at the end of `group`; `ahead` says whether speed
-    is past it.
+    has committed epochs after it.
     """
     generation, speed, staged = state_tables(plan.name, plan.recompute)
     if full:
         db.execute(f"DELETE FROM {generation}")
-    db.execute(f"INSERT INTO {generation} SELECT * FROM {staged} WHERE true {_REPLACED}")
+    db.execute(f"INSERT INTO {generation} SELECT * FROM {staged} WHERE true {_UPSERT}")
     db.execute(f"DELETE FROM {generation} WHERE _state = ?", (b"",))
     db.execute(f"DELETE FROM {staged}")
     if not ahead:
         db.execute(f"DELETE FROM {speed}")
         db.execute("DELETE FROM _disorder WHERE version = ?", (plan.recompute,))
-    # Events out of order that the generation holds are no matter any more. Those after it come
-    # before, in the order, what the generation has now taken without them.
+    # Events out of order that the generation contains do not matter any more. Later ones precede,
+    # in event order, events that the generation contains.
     db.execute(
         "DELETE FROM _disorder WHERE version = ? AND newest <= ? AND provisional = 0",
         (plan.recompute, group),
@@ -162,19 +162,19 @@ def promote_states(db: Transaction, plan: ViewPlan, full: bool, group: int, ahea
     db.execute("UPDATE _disorder SET provisional = 1 WHERE version = ?", (plan.recompute,))
 
 
-def unfit(db: Transaction, version: str) -> bool:
-    """Whether speed's rows of a version do not fit its generation."""
+def needs_rebase(db: Transaction, version: str) -> bool:
+    """Whether speed's rows of a version are not consistent with its generation."""
     row = db.execute(
         "SELECT max(provisional) FROM _disorder WHERE version = ?", (version,)
     ).fetchone()
     return bool(row[0])
 
 
-def fits(db: Transaction, version: str, group: int) -> bool:
-    """Whether speed's rows of a version up to a group know of no event after it."""
+def consistent_up_to(db: Transaction, version: str, group: int) -> bool:
+    """Whether speed's rows of a version up to a group do not depend on later events."""
     sql = "SELECT 1 FROM _disorder WHERE version = ? AND (newest > ? OR provisional)"
     return db.execute(sql, (version, group)).fetchone() is None
 
 
 def _put(db: Transaction, table: str, states: Iterable[StateRow]) -> None:
-    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?) {_REPLACED}", states)
+    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?) {_UPSERT}", states)

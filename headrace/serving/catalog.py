@@ -1,8 +1,8 @@
-"""What is deployed: the plan, the streams' progress and the views' versions.
+"""The deployed plan, and the versions of views.
 
-Deploying is one transaction. A view whose partials mean something else starts as a new version
-beside the live one, which keeps answering until the new one is promoted. A view that is only read
-differently is changed at once. tests/serving/test_catalog.py checks each kind of change.
+A deployment is one transaction. A view whose partials change starts as a new version beside the
+live one, which answers until the new one is promoted. A view whose partials stay the same is
+changed at once. tests/serving/test_catalog.py checks each kind of change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headrace.serving.runs import drop_version
 from headrace.serving.store import AuditResult, Change, Version, VersionState
 
 prepare_types(Plan, list[AuditResult])
-PLAN = "plan"  # of `_meta`: what is deployed
+PLAN = "plan"  # the key in `_meta` of the deployed plan
 
 
 def read_plan(db: Transaction) -> Plan | None:
@@ -32,7 +32,7 @@ def read_plan(db: Transaction) -> Plan | None:
     return _decoded(text) if text else None
 
 
-@lru_cache(maxsize=16)  # every read meets the same plan
+@lru_cache(maxsize=16)  # every read decodes the same plan
 def _decoded(text: str) -> Plan:
     return msgspec.json.decode(text, type=Plan)
 
@@ -54,13 +54,13 @@ def live_plan(db: Transaction, name: str) -> ViewPlan | None:
     return _decoded_view(row[0]) if row else None
 
 
-@lru_cache(maxsize=1_000)  # every commit has the same plans
+@lru_cache(maxsize=1_000)  # every commit decodes the same plans
 def _decoded_view(text: str) -> ViewPlan:
     return msgspec.json.decode(text, type=ViewPlan)
 
 
 def deploy(db: Transaction, plan: Plan) -> list[Change]:
-    """Make the plan the deployed one, inside the caller's transaction."""
+    """Deploy the plan, inside the caller's transaction."""
     for flow in flows_of(plan):
         _deploy_flow(db, flow)
     changes = [_deploy_view(db, view) for view in plan.views if view.kept]
@@ -100,11 +100,11 @@ def _deploy_flow(db: Transaction, flow: FlowPlan) -> None:
             check_history(old, new)
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, flow.name))
         return
-    start, nothing = Position.start(flow.partitions), stored_times((None,) * flow.partitions)
-    unknown = stored_times((None,) * len(flow.streams))
+    start, no_times = Position.start(flow.partitions), stored_times((None,) * flow.partitions)
+    no_watermarks = stored_times((None,) * len(flow.streams))
     db.execute(
         "INSERT INTO _streams VALUES (?, ?, ?, 0, NULL, NULL, 0, NULL, ?, ?, ?)",
-        (flow.name, text, str(start), unknown, nothing, unknown),
+        (flow.name, text, str(start), no_watermarks, no_times, no_watermarks),
     )
     rows = [(flow.name, partition) for partition in range(flow.partitions)]
     db.executemany("INSERT INTO _progress VALUES (?, ?, 0, NULL, NULL)", rows)
@@ -119,8 +119,8 @@ def check_histories(deployed: Plan | None, plan: Plan) -> None:
 
 
 def check_history(old: StreamPlan, new: StreamPlan) -> None:
-    """History does not change: columns may be added, and nothing that is there may mean another
-    thing. Computed columns are no part of it.
+    """The history of a stream does not change: columns may be added, and nothing else may change.
+    Computed columns are not stored, so they may.
     """
     before, columns = _stored(old), _stored(new)
     kept = all(columns.get(name) == column for name, column in before.items())
@@ -173,7 +173,7 @@ def _deploy_view(db: Transaction, plan: ViewPlan) -> Change:
 
 
 def close_group(db: Transaction, stream: str, opened_before: int | None = None) -> None:
-    """No later epoch joins the open group, or one that was opened before a moment."""
+    """Close the open group, or only if it was opened before a time."""
     db.execute(
         "UPDATE _groups SET closed = 1 WHERE stream = ?1 AND closed = 0 "
         "AND (?2 IS NULL OR opened_at <= ?2)",
@@ -194,7 +194,7 @@ def _drop_version(db: Transaction, name: str, version: str) -> None:
 
 
 def go_live(db: Transaction, version: Version) -> None:
-    """The version becomes the one that answers; the one before it is dropped."""
+    """Make the version the live one, and drop the others."""
     for (other,) in db.execute(
         "SELECT version FROM _views WHERE name = ? AND version <> ?", (version.name, version.id)
     ).fetchall():
@@ -205,8 +205,8 @@ def go_live(db: Transaction, version: Version) -> None:
     )
 
 
-def note_table(db: Transaction, name: str, version: str, now_us: int) -> None:
-    """A table's content is in use from now on; one that is already is left as it is."""
+def record_table(db: Transaction, name: str, version: str, now_us: int) -> None:
+    """Record the version of a table that is used from now on; the same version keeps its time."""
     db.execute(
         "INSERT INTO _tables VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
         "SET version = excluded.version, loaded_at = excluded.loaded_at "
@@ -221,7 +221,9 @@ def read_tables(db: Transaction) -> dict[str, tuple[str, int]]:
 
 
 def provisional(db: Transaction, version: str, group: int | None = None) -> int:
-    """Rows of a version's answer that are no longer true, in all groups or up to one."""
+    """How many rows of a version's answer are wrong until the next generation, in all groups or
+    up to one.
+    """
     row = db.execute(
         "SELECT coalesce(sum(count), 0) FROM _provisional "
         "WHERE version = ?1 AND (?2 IS NULL OR number <= ?2)",

@@ -1,7 +1,7 @@
-"""Which rows of which views a commit has changed, so that a reader need not read all of them again.
+"""Which rows of which views each commit has changed, so that a reader reads only those again.
 
-Commits are numbered in the store. A commit of another process, or one that is long ago, is not
-known here, and then everything may have changed. tests/serving/test_read_model.py checks it.
+Commits are numbered in the store. Commits of other processes and old commits are not known here;
+then all rows may have changed. tests/serving/test_read_model.py checks it.
 """
 
 from __future__ import annotations
@@ -10,39 +10,41 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-KEYS_MAX = 50_000  # of one view in one commit; more are taken for all
+KEYS_MAX = 50_000  # of one view in one commit; more count as all
 COMMITS_MAX = 1_024
-Changed = dict[str, set[str] | None]  # version -> keys of rows; None: perhaps all
-Follower = Callable[[Any], Callable[[], None]]  # of the transaction, which can be read
+ChangedKeys = dict[str, set[str] | None]  # version -> keys of rows; None: perhaps all
+CommitHook = Callable[[Any], Callable[[], None]]  # gets the transaction, for reading
 
 
 class Changes:
     """The changes of the newest commits of this process."""
 
     def __init__(self) -> None:
-        self._commits: dict[int, Changed] = {}
+        self._commits: dict[int, ChangedKeys] = {}
         self._lock = threading.Lock()
         self.newest = 0  # the number of the newest commit
-        # Called before each commit, if it is set; what it returns is called after it.
-        self.follower: Follower | None = None
-        self._told: tuple[Callable[[], None], ...] = ()  # called after each commit
+        # Called before each commit, if it is set; the function it returns is called after it.
+        self.commit_hook: CommitHook | None = None
+        self._listeners: tuple[Callable[[], None], ...] = ()  # called after each commit
 
-    def subscribe(self, tell: Callable[[], None]) -> None:
-        """Be called after each commit, by the writer: it must neither wait nor fail."""
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call a function after each commit, in the writer's thread: it must neither wait nor
+        fail.
+        """
         with self._lock:
-            self._told += (tell,)
+            self._listeners += (listener,)
 
-    def unsubscribe(self, tell: Callable[[], None]) -> None:
+    def unsubscribe(self, listener: Callable[[], None]) -> None:
         with self._lock:
-            self._told = tuple(one for one in self._told if one != tell)
+            self._listeners = tuple(one for one in self._listeners if one != listener)
 
     def committed(self, number: int) -> None:
-        """The commit is there, and so is what was published with it."""
+        """The commit is durable, and what the hook published is visible."""
         self.newest = number
-        for tell in self._told:
-            tell()
+        for listener in self._listeners:
+            listener()
 
-    def add(self, number: int, changed: Changed) -> None:
+    def add(self, number: int, changed: ChangedKeys) -> None:
         with self._lock:
             self._commits[number] = changed
             self._commits.pop(number - COMMITS_MAX, None)

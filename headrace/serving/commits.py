@@ -1,4 +1,4 @@
-"""Commits are numbered, and say which rows of views they change."""
+"""The numbers of commits, the keys that each changes, and the table `_meta`."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from headrace.serving.changes import KEYS_MAX
 from headrace.serving.database import Transaction
 
 
-def note_changed(db: Transaction, version: str, keys: Iterable[str] | None) -> None:
-    """These rows of a version are changed by the transaction; all of them without keys."""
-    known = db.changed.setdefault(version, set())
-    if keys is None or known is None:
+def record_changed(db: Transaction, version: str, keys: Iterable[str] | None) -> None:
+    """Record that the transaction changes these rows of a version; all rows without keys."""
+    recorded = db.changed.setdefault(version, set())
+    if keys is None or recorded is None:
         db.changed[version] = None
         return
-    known.update(keys)
-    if len(known) > KEYS_MAX:
+    recorded.update(keys)
+    if len(recorded) > KEYS_MAX:
         db.changed[version] = None
 
 
-def next_number(db: Transaction) -> int:
-    """The number of the commit that the transaction will be."""
+def next_commit_number(db: Transaction) -> int:
+    """Increment and return the number of commits: that of this transaction."""
     number = commit_number(db) + 1
     write_meta(db, "commits", str(number))
     return number
@@ -32,7 +32,7 @@ def commit_number(db: Transaction) -> int:
 
 
 def read_meta(db: Transaction, key: str) -> str | None:
-    """What the store knows by a name."""
+    """A value of `_meta`."""
     row = db.execute("SELECT value FROM _meta WHERE key = ?", (key,)).fetchone()
     return str(row[0]) if row else None
 

@@ -1,9 +1,9 @@
-"""Conditions on keys, put where the indexes are: inside the merge, before rows become one.
+"""Conditions on keys, applied before the merge, where the store has indexes.
 
-A condition that only narrows keys gives the same rows inside and outside, because the merge is by
-key. A condition on a window whose rows are put together when read goes inside as a range that holds
-all their parts, and stays outside as it is. A view with a LIMIT has decided on its rows first, so
-nothing goes inside it. tests/serving/test_read.py compares both.
+The merge is by key, so a condition on keys selects the same rows before and after it. A condition
+on a window that is merged on read is applied before as a range that contains all its parts, and
+again after. The LIMIT of a view applies first, so no condition is applied before its merge.
+tests/serving/test_read.py compares both.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from headrace.core.schema import WHOLE, Type, nested
 from headrace.core.storage import decimal_text
 from headrace.core.time import DAY, from_iso
 
-# So many windows are looked for one by one; of more, those that have a pane.
+# Up to so many windows are looked up one by one; of more, only those that have a pane.
 SPAN_WINDOWS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An output, or the start of one that is a window, compared with a value: a time or a date is a
-    number.
+    """A comparison of an output, or of the start of a window, with a value; times and dates are
+    numbers.
     """
 
     output: OutputPlan
@@ -44,18 +44,18 @@ class Condition:
     value: Any
 
     @property
-    def outside(self) -> str:
-        """The reading engine's SQL over the outputs of the view."""
+    def sql(self) -> str:
+        """SQL of the reading engine over the outputs of the view."""
         edge = '."start"' if self.output.type == WINDOW else ""
-        return f"{quoted(self.output.name)}{edge} {_said(self.sign)} {self._literal()}"
+        return f"{quoted(self.output.name)}{edge} {_operator(self.sign)} {self._literal()}"
 
     @property
-    def plain(self) -> bool:
-        """Whether `holds` can tell."""
-        return self.output.type in {*_PLAIN, WINDOW}
+    def comparable(self) -> bool:
+        """Whether `mask` can evaluate it."""
+        return self.output.type in {*_UNIQUE_FORM, WINDOW}
 
-    def holds(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Of each value of the output whether it is met; NULL is as good as false."""
+    def mask(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """For each value of the output whether the condition is met; NULL counts as false."""
         if self.output.type == WINDOW:
             column = pc.struct_field(column, "start")
         if self.value is None:
@@ -88,36 +88,42 @@ class Condition:
                 return f"CAST('{self.value}' AS {duck_type(type)})"
 
 
-# Types of which equal values have one stored form, so that a key can be written from a question.
-_PLAIN = {"STRING", "DATE", "TIMESTAMP", *WHOLE}
+# Types whose equal values have one stored form, so that a key can be computed from conditions.
+_UNIQUE_FORM = {"STRING", "DATE", "TIMESTAMP", *WHOLE}
 _COMPARED = {
     "IS": pc.equal, ">": pc.greater, ">=": pc.greater_equal, "<": pc.less, "<=": pc.less_equal,
 }  # fmt: skip
-Keys = Mapping[str, str | None]  # of a row, as they are said; None is null
+Keys = Mapping[str, str | None]  # key values as text; None is NULL
 
 
-def asked(plan: ViewPlan, keys: Keys, since: str | None, until: str | None) -> list[Condition]:
-    """The conditions of a question: key values, and windows that begin in [since, until)."""
-    found = [Condition(out := _key(plan, name), "IS", _stored(out, keys[name])) for name in keys]
-    for sign, moment in ((">=", since), ("<", until)):
-        if moment is not None:
-            found.append(Condition(_window(plan), sign, _moment(moment)))
+def parse_conditions(
+    plan: ViewPlan, keys: Keys, since: str | None, until: str | None
+) -> list[Condition]:
+    """The conditions of a request: key values, and windows that start in [since, until)."""
+    found = [
+        Condition(out := _key_output(plan, name), "IS", _stored(out, keys[name])) for name in keys
+    ]
+    for sign, time in ((">=", since), ("<", until)):
+        if time is not None:
+            found.append(Condition(_window_output(plan), sign, _timestamp(time)))
     return found
 
 
 def key_of(plan: ViewPlan, conditions: Collection[Condition]) -> str | None:
-    """What the one row that meets the conditions is known by; None if there may be several."""
-    said = {
-        c.output.key: c.stored for c in conditions if c.sign == "IS" and c.output.type in _PLAIN
+    """The key of the only row that meets the conditions; None if there may be several."""
+    values = {
+        c.output.key: c.stored
+        for c in conditions
+        if c.sign == "IS" and c.output.type in _UNIQUE_FORM
     }
     keys = [key.column for key in plan.keys]
-    if not keys or len(conditions) != len(keys) or said.keys() != set(keys):
+    if not keys or len(conditions) != len(keys) or values.keys() != set(keys):
         return None
-    return msgspec.json.encode([said[key] for key in keys]).decode()
+    return msgspec.json.encode([values[key] for key in keys]).decode()
 
 
-def inside(plan: ViewPlan, conditions: Iterable[Condition]) -> str:
-    """SQL over the stored rows: true for every part of a row that is asked for."""
+def stored_where(plan: ViewPlan, conditions: Iterable[Condition]) -> str:
+    """SQL over the stored rows that is true for every part of a selected row."""
     where: list[str] = []
     for condition in conditions:
         key = next(key for key in plan.keys if key.column == condition.output.key)
@@ -140,11 +146,11 @@ def _stored_literal(value: Any) -> str:
 
 def _stored_conditions(key: KeyPlan, sign: str, value: str) -> list[str]:
     if key.window is None:
-        return [f"{key.column} {_said(sign)} {value}"]
+        return [f"{key.column} {_operator(sign)} {value}"]
     return key.window.stored_where(key.column, *_BOUNDS[sign], value)
 
 
-def _said(sign: str) -> str:
+def _operator(sign: str) -> str:
     return "IS NOT DISTINCT FROM" if sign == "IS" else sign
 
 
@@ -157,8 +163,8 @@ _BOUNDS = {
 }
 
 
-def span(plan: ViewPlan, conditions: Iterable[Condition]) -> Span | None:
-    """The starts that the windows asked for may have; None where those are many or without end."""
+def window_range(plan: ViewPlan, conditions: Iterable[Condition]) -> Span | None:
+    """The range of starts of the selected windows; None if it is unbounded or has too many."""
     if plan.windowed is None:
         return None
     column, window = plan.windowed
@@ -171,15 +177,15 @@ def span(plan: ViewPlan, conditions: Iterable[Condition]) -> Span | None:
     return (first, last) if last - first <= SPAN_WINDOWS_MAX * window.slide else None
 
 
-def _key(plan: ViewPlan, name: str) -> OutputPlan:
+def _key_output(plan: ViewPlan, name: str) -> OutputPlan:
     output = plan.output(name)
     if output is not None and _is_key(plan, output):
         return output
     known = [out.name for out in plan.outputs if _is_key(plan, out)]
     if output is not None and output.key is not None and nested(output.type):
         raise BadRequest(
-            f"'{name}' is {output.type}, which a question cannot name a value of",
-            hint=f"ask in SQL: SELECT * FROM {plan.name} WHERE …",
+            f"'{name}' is {output.type}, which a key parameter cannot express",
+            hint=f"use SQL: SELECT * FROM {plan.name} WHERE …",
         )
     raise BadRequest(
         f"'{name}' is not a key of view '{plan.name}'",
@@ -193,21 +199,21 @@ def _is_key(plan: ViewPlan, output: OutputPlan) -> bool:
     return not plan.kept or output.key is not None
 
 
-def _window(plan: ViewPlan) -> OutputPlan:
+def _window_output(plan: ViewPlan) -> OutputPlan:
     output = next((out for out in plan.outputs if out.type == WINDOW), None)
     if output is None:
-        raise BadRequest(f"view '{plan.name}' has no window, so 'from' and 'to' have no meaning")
+        raise BadRequest(f"view '{plan.name}' has no window, which 'from' and 'to' require")
     return output
 
 
 def _stored(output: OutputPlan, text: str | None) -> Any:
-    """A value of a query parameter; a time or a date is a number."""
+    """The value of a query parameter; times and dates are numbers."""
     if text is None or (text == "" and output.type not in {"STRING", "BINARY"}):
         return None
     try:
         match output.type:
             case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-                return _whole(text)
+                return _integer(text)
             case "DOUBLE":
                 return float(text)
             case "FLOAT":
@@ -223,7 +229,9 @@ def _stored(output: OutputPlan, text: str | None) -> Any:
             case type if type.startswith("DECIMAL"):
                 return _decimal(text, type)
     except (ValueError, KeyError, ArithmeticError) as error:
-        raise BadRequest(f"'{text}' is not a {output.type}, which '{output.name}' is") from error
+        raise BadRequest(
+            f"'{text}' is not a valid {output.type}, the type of '{output.name}'"
+        ) from error
     return text
 
 
@@ -233,18 +241,20 @@ def _decimal(text: str, type: str) -> Decimal:
     return Context(prec=precision).quantize(Decimal(text), Decimal(1).scaleb(-scale))
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     number = int(text)
     if not -(2**63) <= number < 2**63:
-        raise ValueError("the store holds no such number")
+        raise ValueError("expected a 64-bit integer")
     return number
 
 
-def _moment(text: str) -> int:
+def _timestamp(text: str) -> int:
     try:
         return from_iso(text)
     except ValueError as error:
-        raise BadRequest(f"'{text}' is not a moment such as 2026-11-15T19:00:00Z") from error
+        raise BadRequest(
+            f"'{text}' is not a valid timestamp such as 2026-11-15T19:00:00Z"
+        ) from error
 
 
 _SIGNS: dict[type[exp.Expr], str] = {
@@ -256,8 +266,8 @@ _SIGNS: dict[type[exp.Expr], str] = {
 }
 
 
-def narrowing(query: exp.Query, view: ViewPlan) -> list[Condition]:
-    """Conditions on keys that every row of a SELECT over this view alone must meet."""
+def key_conditions(query: exp.Query, view: ViewPlan) -> list[Condition]:
+    """The conditions on keys in the WHERE of a SELECT over this view alone."""
     where = query.args.get("where")
     if where is None or not view.kept:
         return []
@@ -276,7 +286,7 @@ def _condition(part: exp.Expr, view: ViewPlan) -> Condition | None:
     if output is None or output.key is None or (output.type == WINDOW) != bool(edge):
         return None
     kind = "TIMESTAMP" if edge else output.type
-    # Of other types a literal may be written in several ways.
+    # A literal of another type may be written in several ways.
     if kind not in {"STRING", "TIMESTAMP", *WHOLE} or literal.is_string == (kind in WHOLE):
         return None
     try:

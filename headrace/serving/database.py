@@ -1,8 +1,8 @@
-"""What the store asks of a database: transactions, one writer that is fenced, and SQL.
+"""The protocol of a database: transactions, one fenced writer, and SQL.
 
 SQL is written in what SQLite and PostgreSQL have in common (`ON CONFLICT`, `RETURNING`, parameters
-as `?` or `?1`), and everything else is the implementation's: placeholders, types, errors. Only this
-room imports a driver or writes SQL. tests/serving/test_sqlite.py checks SQLite against it.
+as `?` or `?1`); placeholders, types and errors are the implementation's. Only this package imports
+a driver or writes SQL. tests/serving/test_sqlite.py checks SQLite against it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from headrace.serving.changes import Changed, Changes
+from headrace.serving.changes import ChangedKeys, Changes
 
 Parameters = Sequence[Any]
 
 
 class Rows(Protocol):
-    """The rows of a statement, and how many it has changed."""
+    """The result of a statement, and how many rows it has changed."""
 
     @property
     def rowcount(self) -> int: ...
@@ -27,15 +27,15 @@ class Rows(Protocol):
 
 
 class Transaction(Protocol):
-    """What is read is of one moment; what is written is there at its end, or not at all."""
+    """Reads see one snapshot; writes are committed at its end, all or none."""
 
-    changed: Changed  # rows of views that it writes
+    changed: ChangedKeys  # the keys of rows of views that it writes
     changes: Changes  # of the newest commits
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Rows: ...
     def listed(self, values: Sequence[str]) -> tuple[str, Any]:
         """A SELECT of these values as a column `value`, and its one parameter: there may be more
-        of them than a statement has parameters.
+        values than a statement can have parameters.
         """
 
     def executemany(self, sql: str, rows: Iterable[Parameters], /) -> Rows: ...

@@ -1,7 +1,7 @@
-"""The reading engine: DuckDB in memory, over rows that are handed to it.
+"""The reading engine: DuckDB in memory, over tables that are passed to it.
 
-It reads nothing else: no file, no network, no setting can be reached by a query, and its memory,
-threads and time are bounded. tests/serving/test_engine.py tries to get out.
+A query cannot reach anything else, neither files nor network nor settings, and its memory, threads
+and time are bounded. tests/serving/test_engine.py tries to get out.
 """
 
 from __future__ import annotations
@@ -22,67 +22,68 @@ from headrace.core.errors import BadQuery, LimitReached
 from headrace.serving import states
 
 _memory = "1GB"
-_LOOK_S = 0.05
-NEVER = Cancellation()  # for what nobody stops
+_INTERVAL_S = 0.05
+NEVER = Cancellation()  # for queries that nobody cancels
 
 
-class _Watch:
-    """Interrupts queries that are stopped or take too long: one thread for all of them, because to
-    start one costs as much as a small query.
+class _Interrupter:
+    """Interrupts queries that are cancelled or exceed their time: one thread for all, because
+    starting a thread costs as much as a small query.
 
-    A query is interrupted until it ends: an interrupt that comes before it has begun is forgotten.
+    A query is interrupted again and again until it ends: DuckDB ignores an interrupt before the
+    query has started.
     """
 
     def __init__(self) -> None:
         self._running: dict[int, tuple[duckdb.DuckDBPyConnection, float, Cancellation]] = {}
-        self._begun = threading.Condition()
+        self._started = threading.Condition()
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
 
     @contextmanager
-    def over(
-        self, cursor: duckdb.DuckDBPyConnection, seconds_max: float, stopping: Cancellation
+    def watching(
+        self, cursor: duckdb.DuckDBPyConnection, seconds_max: float, cancellation: Cancellation
     ) -> Iterator[None]:
-        with self._begun:
-            self._running[id(cursor)] = cursor, time.monotonic() + seconds_max, stopping
+        with self._started:
+            self._running[id(cursor)] = cursor, time.monotonic() + seconds_max, cancellation
             if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, daemon=True)
+                self._thread = threading.Thread(target=self._run, daemon=True)
                 self._thread.start()
-            self._begun.notify()
+            self._started.notify()
         try:
             yield
         finally:
-            with self._begun:
+            with self._started:
                 del self._running[id(cursor)]
 
-    def _watch(self) -> None:
-        while not self._ended.wait(_LOOK_S):
-            with self._begun:
-                self._begun.wait_for(lambda: bool(self._running) or self._ended.is_set())
-                for cursor, deadline, stopping in self._running.values():
-                    if stopping.stopped or time.monotonic() > deadline:
+    def _run(self) -> None:
+        while not self._ended.wait(_INTERVAL_S):
+            with self._started:
+                self._started.wait_for(lambda: bool(self._running) or self._ended.is_set())
+                for cursor, deadline, cancellation in self._running.values():
+                    if cancellation.stopped or time.monotonic() > deadline:
                         cursor.interrupt()
 
     def end(self) -> None:
-        with self._begun:
+        with self._started:
             self._ended.set()
-            self._begun.notify()
+            self._started.notify()
         if self._thread:
             self._thread.join()
 
 
-_WATCH = _Watch()
+_INTERRUPTER = _Interrupter()
 
 
 def set_memory(text: str) -> None:
-    """How much memory the engine may use; said before its first query."""
+    """Set the memory limit of the engine, before its first query."""
     global _memory
     _memory = text
 
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    """One for the process; a query has a cursor of its own."""
+    """The connection of the process; each query has its own cursor."""
     connection = duckdb.connect(":memory:")
     register(connection)
     states.register(connection)
@@ -103,8 +104,8 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 @atexit.register
 def _close() -> None:
-    """DuckDB complains at the end of a process about what is still open."""
-    _WATCH.end()
+    """DuckDB warns about open connections when a process exits."""
+    _INTERRUPTER.end()
     if _database.cache_info().currsize:
         _database().close()
         _database.cache_clear()
@@ -114,18 +115,18 @@ def run(
     sql: str,
     tables: Mapping[str, pa.Table],
     seconds_max: float = 30.0,
-    stopping: Cancellation = NEVER,
+    cancellation: Cancellation = NEVER,
 ) -> pa.Table:
     """The result of a query over these tables."""
     cursor = _database().cursor()
     try:
-        stopping.check()
+        cancellation.check()
         for name, table in tables.items():
             cursor.register(name, table)
-        with _WATCH.over(cursor, seconds_max, stopping):
+        with _INTERRUPTER.watching(cursor, seconds_max, cancellation):
             return cursor.sql(sql).to_arrow_table()
     except duckdb.InterruptException as error:
-        stopping.check()
+        cancellation.check()
         raise LimitReached(
             f"the query took longer than {seconds_max:g} s",
             hint="ask for fewer rows, or raise query.seconds_max.",

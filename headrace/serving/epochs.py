@@ -1,10 +1,10 @@
-"""An epoch is committed in one transaction: its partials, and the position they bring the view to.
+"""Commits an epoch in one transaction: its partials, and the position up to which they count.
 
-That position is the progress. An epoch is recognised by its position range: one that begins
-before the stored position was committed before and is skipped; one that begins after it would
-leave a gap and is refused. One without events is recognised by the watermark that it brings. One
-that was computed beside an older generation is refused too, because what it was folded onto is
-gone, and so is one without rows for a version that was deployed meanwhile, which would miss them.
+The position is the progress. An epoch is identified by its position range: one that starts before
+the stored position was committed before and is skipped; one that starts after it would leave a gap
+and is refused. One without events is identified by its watermark. An epoch that was computed for an
+older generation is refused, because the states it started from are gone, and so is one without rows
+for a version that was deployed meanwhile.
 tests/serving/test_epochs.py, tests/laws/test_interleavings.py and the kill tests check this.
 """
 
@@ -21,21 +21,21 @@ from headrace.core.event import CUT, KEY
 from headrace.core.position import Interval
 from headrace.serving.carried import commit_states
 from headrace.serving.catalog import read_versions
-from headrace.serving.commits import note_changed
+from headrace.serving.commits import record_changed
 from headrace.serving.database import Transaction
-from headrace.serving.merged import merged_stored, read_stored
+from headrace.serving.merged_rows import merged_stored, read_stored
 from headrace.serving.progress import advance, read_stream, stored_times
 from headrace.serving.rows import stored_rows
-from headrace.serving.runs import Layer, add_rows, crowded_groups, drop_rows
-from headrace.serving.shed import note_shed
+from headrace.serving.runs import Layer, add_rows, drop_rows, groups_to_compact
+from headrace.serving.shed_epochs import record_shed
 from headrace.serving.store import NOW, Epoch, Superseded, Version
 
 EPOCHS_KEPT = 1_000
-RUNS_MAX = 4  # of a group that is over
+RUNS_MAX = 4  # of a closed group
 
 
 def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> bool:
-    """Add an epoch inside the caller's transaction; False when it was there already."""
+    """Add an epoch inside the caller's transaction; False when it was committed before."""
     state = read_stream(db, epoch.stream)
     if epoch.reached.position <= state.position and (
         len(epoch.range) or epoch.reached <= state.reached
@@ -61,15 +61,15 @@ def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> b
                 "ON CONFLICT DO UPDATE SET count = count + excluded.count",
                 (version.id, group, count),
             )
-    # Heard now, not when the epoch began: the time that it took is no silence.
+    # Its events count as received now, so that the time of the epoch is not idle time.
     advance(db, state, epoch.reached, now_us)
     _record(db, epoch, now_us)
     return True
 
 
 def _compact(db: Transaction, plan: ViewPlan, group: int) -> None:
-    """Make one run of those of each group that is over: who reads merges them all."""
-    for number in crowded_groups(db, plan.stored_name, group, RUNS_MAX):
+    """Merge the runs of each closed group into one, because every read merges them all."""
+    for number in groups_to_compact(db, plan.stored_name, group, RUNS_MAX):
         epochs = Interval(number, number + 1)
         rows = merged_stored(plan, read_stored(db, plan, layers=[Layer.SPEED], groups=epochs))
         drop_rows(db, plan.stored_name, Layer.SPEED, epochs)
@@ -79,7 +79,7 @@ def _compact(db: Transaction, plan: ViewPlan, group: int) -> None:
 def _check_current(epoch: Epoch, generation: int, versions: Sequence[Version]) -> None:
     if epoch.generation != generation:
         raise Superseded(
-            f"{epoch.stream}: computed beside generation {epoch.generation}, "
+            f"{epoch.stream}: computed for generation {epoch.generation}, "
             f"the newest is {generation}"
         )
     if missing := [version.name for version in versions if version.id not in epoch.rows]:
@@ -87,7 +87,7 @@ def _check_current(epoch: Epoch, generation: int, versions: Sequence[Version]) -
 
 
 def _group(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> int:
-    """The open group, or a new one when it has been open long enough."""
+    """The open group, or a new one if it has been open for `group_us`."""
     number, opened_at, closed = db.execute(
         "SELECT number, opened_at, closed FROM _groups WHERE stream = ? "
         "ORDER BY number DESC LIMIT 1",
@@ -109,11 +109,11 @@ def _group(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> int:
 
 
 def _add_carried(db: Transaction, plan: ViewPlan, epoch: Epoch, group: int) -> None:
-    """Add the rows of a carried view to the groups that they say, and its states."""
+    """Add the rows of a carried view to the groups in their CUT column, and its states."""
     carried = epoch.carried[plan.recompute]
     if carried.rebased:
         drop_rows(db, plan.stored_name, Layer.SPEED)
-        note_changed(db, plan.recompute, None)
+        record_changed(db, plan.recompute, None)
     rows = epoch.rows[plan.recompute]
     for number in pc.unique(rows.column(CUT)).to_pylist() if rows.num_rows else ():
         part = rows.filter(pc.equal(rows.column(CUT), number))
@@ -123,7 +123,7 @@ def _add_carried(db: Transaction, plan: ViewPlan, epoch: Epoch, group: int) -> N
 
 def _add_rows(db: Transaction, plan: ViewPlan, lifted: pa.Table, group: int) -> None:
     rows = stored_rows(plan, lifted)
-    note_changed(db, plan.recompute, rows.column(KEY).to_pylist())
+    record_changed(db, plan.recompute, rows.column(KEY).to_pylist())
     add_rows(db, plan.stored_name, Layer.SPEED, rows, group)
 
 
@@ -145,5 +145,5 @@ def _record(db: Transaction, epoch: Epoch, now_us: int) -> None:
             now_us,
         ),
     ).fetchone()
-    note_shed(db, epoch, number)
+    record_shed(db, epoch, number)
     db.execute("DELETE FROM _epochs WHERE number <= ?", (number - EPOCHS_KEPT,))

@@ -1,9 +1,8 @@
-"""All rows of a view in a file that other tools read: Parquet, CSV, or a table of SQLite or DuckDB.
+"""Exports all rows of a view to a file: Parquet, CSV, or a table of SQLite or DuckDB.
 
 A window is two columns, as in every table of an answer. Parquet and DuckDB have the types of the
 answer. In CSV lists and objects are JSON and bytes base64; SQLite has neither times nor decimals,
-so there they are texts too.
-tests/serving/test_export.py reads each file back.
+so there they are texts too. tests/serving/test_export.py reads each file back.
 """
 
 from __future__ import annotations
@@ -28,21 +27,21 @@ SECONDS_MAX = 3_600.0
 
 
 def export_view(db: Database, name: str, path: Path) -> int:
-    """Write a view's rows; their number."""
+    """Write a view's rows to a new file; returns how many."""
     write = _WRITERS.get(path.suffix.lower())
     if write is None:
         raise BadRequest(
-            f"'{path.name}' has no ending that says what to write",
-            hint=f"endings are: {', '.join(_WRITERS)}.",
+            f"'{path.name}' does not have a supported file extension",
+            hint=f"supported are: {', '.join(_WRITERS)}.",
         )
     if path.exists():
-        raise Conflict(f"'{path}' is there already", hint="name a new file.")
-    table = exported(db, name)
+        raise Conflict(f"'{path}' exists already", hint="name a new file.")
+    table = view_table(db, name)
     write(table, path, name)
     return int(table.num_rows)
 
 
-def exported(db: Database, name: str) -> pa.Table:
+def view_table(db: Database, name: str) -> pa.Table:
     """All rows of a view, of one commit."""
     table, known, _ = Reader(db, seconds_max=SECONDS_MAX).table(name)
     columns: dict[str, Any] = {}
@@ -100,7 +99,7 @@ def _storage(type: pa.DataType) -> str:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """The values as SQLite holds them: numbers, and everything else as an answer shows it."""
+    """The values for SQLite: numbers, and everything else as in an answer."""
     type, values = shown_type(column.type), plain(column).to_pylist()
     found = [shown(type, value) for value in values]
     if type.nested:

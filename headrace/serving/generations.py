@@ -1,12 +1,11 @@
-"""A generation is promoted in one transaction: its runs, its boundary, and the end of the groups it
+"""Promotes a generation in one transaction: its runs, its boundary, and the end of the groups it
 covers.
 
-A build is staged first, as runs beside the answer (serving/runs.py), so that promotion itself is
-short: staged runs become those of the generation, in place of the old ones after a full build and
-beside them after an incremental one. Exact distinct counts are kept by remembering which values
-have been counted: a build counts those that are new. Runs of many builds are made one before the
-next.
-tests/serving/test_generations.py checks both kinds and what a crash between the two leaves.
+A build is staged first, as runs beside the answer (serving/runs.py), so that the promotion itself
+is short: staged runs become those of the generation. After a full build they replace the old ones,
+after an incremental one they are added. Exact distinct counts store which values have been counted:
+a build counts the new ones. The runs of many builds are merged into one before the next.
+tests/serving/test_generations.py checks both kinds and a crash between staging and promotion.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from headrace.compile.plan import ABSORBED, ABSORBED_BY, LATE, PartialPlan, View
 from headrace.core.aggregate import Merge
 from headrace.core.event import KEY
 from headrace.core.position import Interval, Position
-from headrace.serving.carried import fits, promote_states, stage_states
+from headrace.serving.carried import consistent_up_to, promote_states, stage_states
 from headrace.serving.catalog import go_live, provisional, read_tables, read_versions
 from headrace.serving.changes import KEYS_MAX
-from headrace.serving.commits import note_changed
+from headrace.serving.commits import record_changed
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
-from headrace.serving.merge import in_windows, merged
-from headrace.serving.merged import SECONDS_MAX, STORED, merged_stored, read_stored
+from headrace.serving.merge import merge_sql, windows_sql
+from headrace.serving.merged_rows import SECONDS_MAX, STORED, merged_stored, read_stored
 from headrace.serving.progress import advance, read_groups, read_stream, stored_times
 from headrace.serving.rows import keys_of, stored_rows
 from headrace.serving.runs import (
@@ -40,20 +39,20 @@ from headrace.serving.runs import (
     move_rows,
     read_rows,
 )
-from headrace.serving.shed import forget_shed
+from headrace.serving.shed_epochs import drop_shed
 from headrace.serving.states import STATES
 from headrace.serving.store import (
     AuditResult,
-    Staged,
+    StagedBuild,
     StateRow,
     StreamState,
     Superseded,
     Version,
 )
-from headrace.serving.watermark import Reached
+from headrace.serving.watermark import FlowProgress
 
 GENERATIONS_KEPT = 1_000
-RUNS_MAX = 8  # of a generation, beside those that are full
+RUNS_MAX = 8  # of a generation, beside full ones
 
 
 def stage(
@@ -63,9 +62,9 @@ def stage(
     rows: pa.Table,
     values: Mapping[str, pa.Table],
     states: Sequence[StateRow] = (),
-) -> Staged:
-    """Put a build's rows beside the answer. `values` are the keys and values (`v`) behind each
-    exact distinct count, by its partial column.
+) -> StagedBuild:
+    """Stage a build's rows. `values` are the keys and values (`v`) behind each exact distinct
+    count, by its partial column.
     """
     plan = version.plan
     if plan.carry:
@@ -81,29 +80,29 @@ def stage(
         made = _counted(made, partial, fresh)
     number = read_stream(db, plan.stream).generation + 1
     add_rows(db, plan.stored_name, Layer.STAGED, _absorbed(plan, made, number))
-    return Staged(version, full, made.num_rows)
+    return StagedBuild(version, full, made.num_rows)
 
 
 def _compact(db: Transaction, plan: ViewPlan) -> None:
-    """Make one run of those of many builds, because every read merges them all."""
-    if _crowded(db, plan, Layer.GENERATION):
+    """Merge the runs of many builds into one, because every read merges them all."""
+    if _needs_compaction(db, plan, Layer.GENERATION):
         whole = merged_stored(plan, read_stored(db, plan, layers=[Layer.GENERATION]))
         drop_rows(db, plan.stored_name, Layer.GENERATION)
         add_rows(db, plan.stored_name, Layer.GENERATION, whole)
-    if _crowded(db, plan, Layer.VALUES):
+    if _needs_compaction(db, plan, Layer.VALUES):
         values = {partial.columns[0]: _values(db, plan, partial) for partial in plan.counted}
         drop_rows(db, plan.stored_name, Layer.VALUES)
         for column, known in values.items():
             add_rows(db, plan.stored_name, Layer.VALUES, pa.concat_tables(known), column=column)
 
 
-def _crowded(db: Transaction, plan: ViewPlan, layer: Layer) -> bool:
+def _needs_compaction(db: Transaction, plan: ViewPlan, layer: Layer) -> bool:
     runs, rows = count_runs(db, plan.stored_name, layer)
     return runs > RUNS_MAX * max(1, len(plan.counted)) + rows // ROWS_MAX
 
 
 def _values(db: Transaction, plan: ViewPlan, partial: PartialPlan) -> list[pa.Table]:
-    """The values that builds have counted, which are in one run each."""
+    """The values that builds have counted, one run each."""
     found = read_rows(db, plan.stored_name, Layer.VALUES, column=partial.columns[0])
     return [values for _, values in found]
 
@@ -111,7 +110,7 @@ def _values(db: Transaction, plan: ViewPlan, partial: PartialPlan) -> list[pa.Ta
 def _new_values(
     db: Transaction, plan: ViewPlan, partial: PartialPlan, values: pa.Table, full: bool
 ) -> pa.Table:
-    """The values that no build has counted, each once, with the keys of their rows."""
+    """The distinct values that no build has counted, with the keys of their rows."""
     given = pa.table({KEY: keys_of(plan, values), "_value": values.column("v")})
     known = [given.slice(0, 0)]
     if not full:
@@ -147,21 +146,21 @@ def promote(
     db: Transaction,
     stream: str,
     since: int,
-    reached: Reached,
+    reached: FlowProgress,
     group: int,
-    staged: Sequence[Staged],
+    staged: Sequence[StagedBuild],
     audits: Sequence[AuditResult],
     now_us: int,
 ) -> int:
-    """Make staged builds the answer up to there, inside the caller's transaction."""
+    """Make staged builds the new generation, inside the caller's transaction."""
     state, boundary = read_stream(db, stream), str(reached.position)
     _check_current(db, state, since, staged)
     _check_cut(db, state, reached.position, group)
     ahead = reached <= state.reached and reached != state.reached
     number = state.generation + 1
     for build in staged:
-        note_changed(db, build.version.id, _changed(db, build, group))
-        _take(db, build, group)
+        record_changed(db, build.version.id, _changed(db, build, group))
+        _promote_runs(db, build, group)
         if build.version.plan.carry:
             promote_states(db, build.version.plan, build.full, group, ahead)
         db.execute(
@@ -176,7 +175,7 @@ def promote(
         (stream, group),
     )
     if not reached <= state.reached:
-        # Batch has gone past speed, which goes on from the boundary.
+        # Batch is ahead of speed, so speed continues from the boundary.
         advance(db, state, reached, now_us)
     times = [stored_times(times) for times in (reached.highs, reached.marks)]
     db.execute(
@@ -189,7 +188,7 @@ def promote(
         "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)",
         (stream, number, boundary, now_us, found),
     )
-    _forget_shed(db, stream, reached.position)
+    _drop_shed(db, stream, reached.position)
     db.execute(
         "DELETE FROM _generations WHERE stream = ? AND number <= ?",
         (stream, number - GENERATIONS_KEPT),
@@ -197,27 +196,27 @@ def promote(
     return number
 
 
-def _upto(group: int) -> Interval:
+def _groups_up_to(group: int) -> Interval:
     return Interval(0, group + 1)
 
 
-def _take(db: Transaction, build: Staged, group: int) -> None:
-    """Staged runs become those of the generation, and speed's up to the group go."""
+def _promote_runs(db: Transaction, build: StagedBuild, group: int) -> None:
+    """Staged runs become those of the generation; speed's runs up to the group are dropped."""
     version = build.version.plan.stored_name
     layers = ((Layer.STAGED, Layer.GENERATION), (Layer.STAGED_VALUES, Layer.VALUES))
-    for staged, taken in layers:
+    for staged, promoted in layers:
         if build.full:
-            drop_rows(db, version, taken)
-        move_rows(db, version, staged, taken)
-    drop_rows(db, version, Layer.SPEED, _upto(group))
+            drop_rows(db, version, promoted)
+        move_rows(db, version, staged, promoted)
+    drop_rows(db, version, Layer.SPEED, _groups_up_to(group))
 
 
-def _changed(db: Transaction, build: Staged, group: int) -> set[str] | None:
+def _changed(db: Transaction, build: StagedBuild, group: int) -> set[str] | None:
     """The keys of the rows that a promotion changes; None for all."""
     if build.full:
         return None
     found: set[str] = set()
-    for layer, groups in ((Layer.STAGED, None), (Layer.SPEED, _upto(group))):
+    for layer, groups in ((Layer.STAGED, None), (Layer.SPEED, _groups_up_to(group))):
         for _, rows in read_rows(db, build.version.plan.stored_name, layer, groups=groups):
             found.update(rows.column(KEY).to_pylist())
             if len(found) > KEYS_MAX:
@@ -226,7 +225,7 @@ def _changed(db: Transaction, build: Staged, group: int) -> set[str] | None:
 
 
 def _check_current(
-    db: Transaction, state: StreamState, since: int, staged: Sequence[Staged]
+    db: Transaction, state: StreamState, since: int, staged: Sequence[StagedBuild]
 ) -> None:
     stream = state.plan.name
     if state.generation != since:
@@ -237,28 +236,28 @@ def _check_current(
 
 
 def _check_cut(db: Transaction, state: StreamState, boundary: Position, group: int) -> None:
-    """The rows of later groups stay beside the generation, so they must begin where it ends."""
+    """The rows of later groups stay, so they must start where the generation ends."""
     groups = read_groups(db, state.plan.name)
     ends = {state.boundary, *(one.reached.position for one in groups if one.number == group)}
     if boundary not in ends and any(one.number > group for one in groups):
         raise Superseded(
-            f"{state.plan.name}: built to {boundary} without speed, which has moved on since"
+            f"{state.plan.name}: built to {boundary} without speed, which has committed since"
         )
 
 
-def _forget_shed(db: Transaction, stream: str, boundary: Position) -> None:
+def _drop_shed(db: Transaction, stream: str, boundary: Position) -> None:
     oldest = db.execute("SELECT min(number) FROM _epochs").fetchone()[0] or 0
-    forget_shed(db, stream, oldest - 1, boundary)
+    drop_shed(db, stream, oldest - 1, boundary)
 
 
-def audit_staged(db: Transaction, build: Staged, group: int, note: str = "") -> AuditResult:
-    """Compare a build with what speed held for the same positions, before it is promoted. `note`
-    says why a difference would be no defect, if that is known already.
+def audit_staged(db: Transaction, build: StagedBuild, group: int, note: str = "") -> AuditResult:
+    """Compare a build with speed's answer for the same positions, before it is promoted. `note` is
+    a known reason for expected differences.
     """
     plan = build.version.plan
     if not build.version.live:
         return AuditResult(plan.name, build.rows, 0, note="first generation of this version")
-    note = note or _expected(db, build, group)
+    note = note or _expected_difference(db, build, group)
     if note and not build.full:
         return AuditResult(plan.name, build.rows, 0, note=note)
     rows = _differing(db, build, group)
@@ -267,10 +266,10 @@ def audit_staged(db: Transaction, build: Staged, group: int, note: str = "") -> 
     return AuditResult(plan.name, build.rows, len(rows), tuple(rows[:5]), changed=len(rows))
 
 
-def _expected(db: Transaction, build: Staged, group: int) -> str:
-    """Why a difference would be no defect; empty if it would be one."""
+def _expected_difference(db: Transaction, build: StagedBuild, group: int) -> str:
+    """Why differences are expected; empty if they would be defects."""
     plan = build.version.plan
-    if plan.carry and not fits(db, plan.recompute, group):
+    if plan.carry and not consistent_up_to(db, plan.recompute, group):
         return "events had come out of order"
     if provisional(db, build.version.id, group):
         return "speed's answer was provisional"
@@ -280,18 +279,18 @@ def _expected(db: Transaction, build: Staged, group: int) -> str:
     return ""
 
 
-def _differing(db: Transaction, build: Staged, group: int) -> list[str]:
-    """The keys of rows that are not what was served."""
+def _differing(db: Transaction, build: StagedBuild, group: int) -> list[str]:
+    """The keys of rows that differ from what was served."""
     plan = build.version.plan
     layers = [Layer.GENERATION, Layer.SPEED] if build.full else [Layer.SPEED]
-    served = read_stored(db, plan, layers=layers, groups=_upto(group))
+    served = read_stored(db, plan, layers=layers, groups=_groups_up_to(group))
     staged = read_stored(db, plan, layers=[Layer.STAGED])
-    rows = merged(plan, f"SELECT * FROM {STORED}")
+    rows = merge_sql(plan, f"SELECT * FROM {STORED}")
     if plan.joins:
-        rows = in_windows(plan, rows)
+        rows = windows_sql(plan, rows)
     same = " AND ".join(f"a.{k.column} IS NOT DISTINCT FROM b.{k.column}" for k in plan.keys)
     differ = [c for p in plan.partials for c in _differences(p.merge, p.columns, p.storages)]
-    # Without keys there is one row on each side, or none where nothing came.
+    # Without keys there is one row on each side, or none without events.
     missing = "a._there IS NULL OR b._there IS NULL" if plan.keys else "false"
     sql = (
         f"SELECT {_label(plan)} FROM (SELECT *, 1 AS _there FROM ({rows})) AS a "
@@ -303,7 +302,7 @@ def _differing(db: Transaction, build: Staged, group: int) -> list[str]:
 
 
 def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) -> list[str]:
-    # What a generation has absorbed is known after its promotion, and speed knows nothing of it.
+    # Only a generation has these columns; speed leaves them NULL.
     if merge == Merge.COUNTED or columns[0] in {ABSORBED, ABSORBED_BY}:
         return []
     if Merge(merge) in STATES:
@@ -320,8 +319,9 @@ def _differences(merge: str, columns: Sequence[str], storages: Sequence[str]) ->
 
 
 def _scale(merge: str, columns: Sequence[str]) -> str:
-    """What a double's rounding is measured by, at least: a mean near zero is as exact as its
-    values are large."""
+    """The minimum scale of the relative tolerance of doubles: the rounding error of a mean near
+    zero depends on the size of its values.
+    """
     if merge != Merge.MOMENTS:
         return "1e-3"
     count, _, squares = columns

@@ -1,7 +1,6 @@
-"""What the store remembers of its past: the newest epochs and generations of each flow.
+"""The history in the store: the newest epochs and generations of each flow.
 
-tests/serving/test_history.py reads it back; the console's screens and `headrace why` are made of
-it.
+tests/serving/test_history.py reads it back; the console and `headrace why` show it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from headrace.serving.store import AuditResult
 
 @dataclass(frozen=True, slots=True)
 class EpochRecord:
-    """An epoch that was committed."""
+    """A committed epoch."""
 
     number: int
     stream: str
@@ -33,7 +32,7 @@ class EpochRecord:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRecord:
-    """A generation that was promoted, with what the comparison before it found."""
+    """A promoted generation, with the results of its audit."""
 
     stream: str
     number: int
@@ -71,7 +70,7 @@ def read_generations(
 
 
 def newest_audit(db: Transaction, stream: str, view: str) -> tuple[AuditResult, int] | None:
-    """What the comparison before the newest promotion found of a view, and when that was."""
+    """The audit of a view at the newest promotion, and its time."""
     for generation in read_generations(db, stream, limit=1):
         for audit in generation.audits:
             if audit.view == view:
@@ -80,11 +79,11 @@ def newest_audit(db: Transaction, stream: str, view: str) -> tuple[AuditResult, 
 
 
 def count_epochs(db: Transaction, since_us: int) -> int:
-    """How many were committed since a time, of those that are remembered."""
+    """How many epochs were committed since a time, of those in the history."""
     sql = "SELECT count(*) FROM _epochs WHERE committed_at >= ?"
     return int(db.execute(sql, (since_us,)).fetchone()[0])
 
 
 def read_late(db: Transaction, stream: str) -> int:
-    """How many late events speed has taken."""
+    """How many late events speed has processed."""
     return int(db.execute("SELECT late FROM _streams WHERE name = ?", (stream,)).fetchone()[0])

@@ -1,10 +1,11 @@
-"""All subscriptions of a running project: equal texts about a view share a feed, those about a
-stream a channel.
+"""All subscriptions of a running project: equal subscriptions to a view share a ViewFeed, those to
+a stream a StreamFeed.
 
-A feed without hearers is kept for `subscribe.linger`, so that one who was cut off can go on, and is
-then forgotten. More than `subscribe.connections_max` hearers at a time are refused. After a restart
-there are no feeds, and who comes back to a view hears `reset`; to a stream it is nothing special.
-tests/serving/test_hub.py and tests/serving/test_streams.py check it.
+A view feed without subscribers is kept for `subscribe.linger`, so that a client that was
+disconnected can resume, and is then dropped. More than `subscribe.connections_max` subscribers at a
+time are refused. A restart drops all feeds, so a client that reconnects to a view receives `reset`;
+a client of a stream resumes as usual. tests/serving/test_hub.py and tests/serving/test_streams.py
+check it.
 """
 
 from __future__ import annotations
@@ -21,61 +22,70 @@ from headrace.core.time import Clock, now_us
 from headrace.define.settings import SubscribeSettings
 from headrace.define.stream_subscription import read_stream_subscription, subscribed_name
 from headrace.define.view_subscription import read_subscription
-from headrace.serving.account import Account
 from headrace.serving.broadcast import Broadcast
 from headrace.serving.catalog import read_plan
-from headrace.serving.channel import WAITING_MAX, Channel, Source
 from headrace.serving.database import Database
-from headrace.serving.feed import PaneFeed
-from headrace.serving.hearer import Hearer, News
+from headrace.serving.emit_state import EmitState
 from headrace.serving.read import Reader
-from headrace.serving.watch import Watch, subscribed
+from headrace.serving.stream_feed import WAITING_MAX, StreamFeed, StreamSource
+from headrace.serving.subscriber import OnEvent, Subscriber
+from headrace.serving.view_feed import ViewFeed
+from headrace.serving.view_tracker import ViewTracker, read_subscribed
 
-Opens = Callable[[Followed], Source]  # what cannot be read is told as an error
+OpenSource = Callable[[Followed], StreamSource]  # raises if the stream cannot be read
 
 
 class Hub:
-    """Who hears what."""
+    """All subscriptions and their feeds."""
 
     def __init__(
         self,
         db: Database,
         settings: SubscribeSettings,
-        opens: Opens,
+        open_source: OpenSource,
         clock: Clock = now_us,
         report: Report = lambda kind, fields: None,
     ) -> None:
-        self.settings, self.opens = settings, opens
+        self.settings, self.open_source = settings, open_source
         self.reader = Reader(db, rows_max=settings.rows_max, clock=clock)
         most = settings.connections_max
         self.broadcast = Broadcast("subscribe", most, db.changes, clock, report)
 
-    def join(self, text: str, after: str | None = None, news: News = lambda: None) -> Hearer:
-        """Hear a subscription, from after that id on."""
+    def subscribe(
+        self, text: str, after: str | None = None, on_event: OnEvent = lambda: None
+    ) -> Subscriber:
+        """Open a subscription that resumes after this id."""
         name, plan = subscribed_name(text), self._plan()
-        join = self._join_stream if is_stream(plan, name) else self._join_view
-        return join(plan, text, after, news)
+        stream = is_stream(plan, name)
+        subscribe = self._subscribe_to_stream if stream else self._subscribe_to_view
+        return subscribe(plan, text, after, on_event)
 
-    def _join_view(self, plan: Plan, text: str, after: str | None, news: News) -> Hearer:
-        asked = read_subscription(text)
-        shape, sequence = shape_of(plan, asked), None if after is None else _sequence(after)
-        hearer = Hearer(self.settings.waiting_max, news, self.broadcast.leave)
-        wanted = {asked: lambda: self._feed(asked, shape)}
-        self.broadcast.join(wanted, lambda feed: feed.join(hearer, sequence))
-        return hearer
+    def _subscribe_to_view(
+        self, plan: Plan, text: str, after: str | None, on_event: OnEvent
+    ) -> Subscriber:
+        subscription = read_subscription(text)
+        shape, sequence = shape_of(plan, subscription), None if after is None else _sequence(after)
+        subscriber = Subscriber(self.settings.waiting_max, on_event, self.broadcast.unsubscribe)
+        feeds = {subscription: lambda: self._feed(subscription, shape)}
+        self.broadcast.subscribe(feeds, lambda feed: feed.subscribe(subscriber, sequence))
+        return subscriber
 
-    def _join_stream(self, plan: Plan, text: str, after: str | None, news: News) -> Hearer:
-        asked = read_stream_subscription(text)
-        known = followed(plan, asked)
+    def _subscribe_to_stream(
+        self, plan: Plan, text: str, after: str | None, on_event: OnEvent
+    ) -> Subscriber:
+        subscription = read_stream_subscription(text)
+        known = followed(plan, subscription)
 
-        def taken(many: int) -> None:
-            if many >= WAITING_MAX:  # it was not read on for, and has room now
-                self.broadcast.tell(known.stream.name)
+        def on_poll(count: int) -> None:
+            if count >= WAITING_MAX:  # its buffer was full, and has room now
+                self.broadcast.notify(known.stream.name)
 
-        hearer = Hearer(None, news, self.broadcast.leave, taken)
-        wanted = {known: lambda: Channel(known, self.opens(known), self.broadcast.lock)}
-        self.broadcast.join(wanted, lambda channel: channel.join(hearer, asked, after))
-        return hearer
+        subscriber = Subscriber(None, on_event, self.broadcast.unsubscribe, on_poll)
+        feeds = {known: lambda: StreamFeed(known, self.open_source(known), self.broadcast.lock)}
+        self.broadcast.subscribe(
+            feeds, lambda feed: feed.subscribe(subscriber, subscription, after)
+        )
+        return subscriber
 
     def _plan(self) -> Plan:
         with self.reader.db.read() as db:
@@ -84,13 +94,14 @@ class Hub:
             raise NotReady("nothing is deployed yet", hint="try again in a moment.")
         return plan
 
-    def _feed(self, asked: Subscription, shape: ViewShape) -> PaneFeed:
-        watch = Watch(self.reader, asked, shape, Account(sequence=self.reader.clock()))
-        # What cannot be read is told as an error to the one who asks first.
-        subscribed(self.reader, asked, limit=1)
-        return PaneFeed(watch, self.settings, self.broadcast.lock)
+    def _feed(self, subscription: Subscription, shape: ViewShape) -> ViewFeed:
+        state = EmitState(sequence=self.reader.clock())
+        tracker = ViewTracker(self.reader, subscription, shape, state)
+        # A view that cannot be read raises here, for the first subscriber.
+        read_subscribed(self.reader, subscription, limit=1)
+        return ViewFeed(tracker, self.settings, self.broadcast.lock)
 
 
 def _sequence(text: str) -> int:
-    """The number of a pane; a text that is none was never given by us, so it is as an old one."""
+    """The number of a pane; a text that is not a number is handled like an unknown pane."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 18 else -1

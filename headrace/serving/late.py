@@ -1,9 +1,9 @@
 """How late the events of each window were, and which generation has absorbed them.
 
-Law: lateness is read by the same merge as the view itself, from partials that stand in the same
-rows. So it speaks of the same events, in every kind of window, and for every window
+Law: lateness is computed by the same merge as the view itself, from partials in the same rows. So
+it covers the same events, in every kind of window, and for every window
     late = absorbed + waiting,
-where `absorbed` are in a generation and `waiting` only in speed. HAVING and LIMIT do not matter.
+where `absorbed` are in a generation and `waiting` only in speed. HAVING and LIMIT are ignored.
 tests/serving/test_late.py checks this over epochs and generations.
 """
 
@@ -32,24 +32,24 @@ from headrace.serving.answer import Answer, AsOf
 class LateWindow(msgspec.Struct, frozen=True):
     """One window of one key: how many of its events were late, and by how much."""
 
-    key: dict[str, Any]  # all that the view is grouped by, the window among it
+    key: dict[str, Any]  # all keys of the view, including the window
     on_time: int
     late: int
     late_by_max_ms: float | None  # None: no event was late
     late_by_mean_ms: float | None
-    absorbed: int  # late events that batch has counted
+    absorbed: int  # late events that a generation contains
     absorbed_by: int | None  # the newest generation that absorbed any of them
-    waiting: int  # late events that so far only speed has counted
+    waiting: int  # late events that only speed contains so far
 
 
 class LateAnswer(msgspec.Struct, frozen=True):
-    """The lateness of a view's windows, newest window first, with what it speaks for."""
+    """The lateness of a view's windows, newest window first."""
 
     view: str
     windows: list[LateWindow]
     as_of: dict[str, AsOf]
     truncated: bool = False
-    total: int | None = None  # windows that meet the question
+    total: int | None = None  # how many windows match
 
 
 _TYPES = {"late_by_max_ms": "DOUBLE", "late_by_mean_ms": "DOUBLE"}
@@ -62,17 +62,17 @@ _NUMBERS = {
     "absorbed_by": ABSORBED_BY,
     "waiting": f"{LATE} - coalesce({ABSORBED}, 0)",
 }
-# No key can be called this way, so that numbers and keys are told apart.
+# No key can have this prefix, so numbers are distinguished from keys.
 _MARK = "late."
 
 
 def late_plan(plan: ViewPlan) -> ViewPlan:
-    """The view, read as its keys and the numbers of lateness."""
+    """The plan of the view with its keys and the numbers of lateness as outputs."""
     if not plan.tells_lateness:
         raise BadRequest(
-            f"view '{plan.name}' does not know how late its events were",
+            f"view '{plan.name}' does not record how late its events were",
             detail=_reason(plan),
-            hint="it is known of views with a window over a stream with a WATERMARK.",
+            hint="lateness requires a view with a window over a stream with a WATERMARK.",
         )
     calls = [
         CallPlan(f"c{n}", name, _TYPES.get(name, "BIGINT"), finish)
@@ -86,7 +86,7 @@ def late_plan(plan: ViewPlan) -> ViewPlan:
 
 
 def newest_first(plan: ViewPlan) -> str:
-    """The order in which windows are told."""
+    """The order of windows: newest first."""
     return ",".join(f"-{output.name}" for output in plan.outputs if output.type == WINDOW)
 
 
@@ -94,7 +94,7 @@ def _reason(plan: ViewPlan) -> str:
     if not plan.kept:
         return f"it is read from {', '.join(plan.reads)}."
     windowed = any(key.type == WINDOW for key in plan.keys)
-    return f"stream '{plan.stream}' has no watermark." if windowed else "it has no window of time."
+    return f"stream '{plan.stream}' has no watermark." if windowed else "it has no time window."
 
 
 def _key_output(plan: ViewPlan, key: KeyPlan) -> OutputPlan:
@@ -104,7 +104,7 @@ def _key_output(plan: ViewPlan, key: KeyPlan) -> OutputPlan:
 
 
 def late_answer(view: str, answer: Answer) -> LateAnswer:
-    """The answer to `late_plan`, with keys and numbers told apart."""
+    """The answer of `late_plan`, with keys and numbers separated."""
     windows = list(_windows(answer.rows))
     return LateAnswer(view, windows, answer.as_of, answer.truncated, answer.total)
 

@@ -1,4 +1,4 @@
-"""The seam: all stored rows of a key become one, in the reading engine.
+"""The seam between batch and speed: all stored rows of a key become one, in the reading engine.
 
 Stored rows have a view's key and partial columns, the key as text (`_key`), and `_group`: 0 for
 those of the generation (batch, up to the boundary), the group of their epochs for those of speed
@@ -38,16 +38,14 @@ def stored_schema(plan: ViewPlan) -> pa.Schema:
     return pa.schema([(KEY, pa.string()), *((name, _ARROW[storage]) for name, storage in pairs)])
 
 
-def merged(plan: ViewPlan, rows: str) -> str:
-    """One row a key of stored rows."""
+def merge_sql(plan: ViewPlan, rows: str) -> str:
+    """SQL that merges stored rows into one row per key."""
     keys = [f"any_value({key.column}) AS {key.column}" for key in plan.keys]
     return _grouped(plan, rows, [KEY], keys)
 
 
-def in_windows(plan: ViewPlan, rows: str, span: Span | None = None) -> str:
-    """The rows of an answer of stored rows that are panes or intervals; `span` says which windows
-    are of interest.
-    """
+def windows_sql(plan: ViewPlan, rows: str, span: Span | None = None) -> str:
+    """SQL that merges rows of panes or intervals into windows; `span` limits the windows."""
     assert plan.windowed is not None
     column, window = plan.windowed
     rows = window.regrouped(rows, column, [*columns_of(plan), GROUP], plan.plain_keys, span)
@@ -69,12 +67,12 @@ def _grouped(plan: ViewPlan, rows: str, by: Sequence[str], keys: Sequence[str]) 
 
 
 def _before(partial: PartialPlan, over: str) -> list[str]:
-    """Columns that need all rows of a key at once, so that the merge itself is a plain
-    aggregate."""
+    """Window functions over all rows of a key, so that the merge itself is a plain aggregate."""
     first = partial.columns[0]
     match Merge(partial.merge):
         case Merge.MOMENTS:
-            # Distances are taken from the mean of the largest part: then equal means have none.
+            # Distances are measured from the mean of the largest part, so they are 0 for equal
+            # means.
             n, mean, _ = partial.columns
             order = f"ORDER BY {n} DESC NULLS LAST"
             return [f"first_value({mean}) OVER ({over} {order}) AS {first}_all"]
@@ -106,8 +104,8 @@ def _merges(partial: PartialPlan) -> list[str]:
             x, y, place = columns
             return [f"any_value({x}_all)", f"{merge.value[:3]}({y})", f"any_value({place}_all)"]
         case Merge.COUNTED:
-            # Numbers of distinct values add up while each counts new ones, as builds do; beside a
-            # row of speed they say nothing.
+            # Builds count only new distinct values, so their counts add up; with a row of speed the
+            # count is not known.
             return [f"CASE WHEN max({GROUP}) = 0 THEN {_sum(first, 'INTEGER')} END"]
         case state:
             several = f"merge_{state}(list({first}) FILTER (WHERE {first} IS NOT NULL))"

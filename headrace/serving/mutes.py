@@ -1,7 +1,7 @@
-"""Mutes: which alerts of a rule are recorded and not notified, and until when.
+"""Mutes: which alerts of a rule are saved without a notification, and until when.
 
-A mute is a row that is added once; taking it back ends it now. tests/run/test_rulebook.py checks
-it.
+A mute is a row that is inserted once; unmuting sets its end to now. tests/run/test_rulebook.py
+checks it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from headrace.serving.database import Transaction
 
 @dataclass(frozen=True, slots=True)
 class Mute:
-    """Alerts with these values, until a moment."""
+    """Mutes alerts with these values, until a time."""
 
     number: int
     keys: dict[str, str]
@@ -50,7 +50,9 @@ def active_mutes(db: Transaction, rule: str, now_us: int) -> list[Mute]:
 
 
 def unmute(db: Transaction, rule: str, keys: Mapping[str, str], now_us: int) -> list[Mute]:
-    """End the mute of these values, or all of the rule if none are named; those that ended."""
+    """End the mute of these values, or all mutes of the rule without values; returns those that
+    were ended.
+    """
     found = [mute for mute in active_mutes(db, rule, now_us) if not keys or mute.keys == keys]
     ended = [(now_us, mute.number) for mute in found]
     db.executemany("UPDATE _mutes SET until_us = ? WHERE number = ?", ended)

@@ -1,5 +1,5 @@
-"""The order of a view's rows, as a question asks for it: "-minute,-hits" is the newest minute
-first, and within it the largest hits.
+"""The order of a view's rows in a request: "-minute,-hits" is the newest minute first, and within
+it the largest hits.
 
 All rows are compared, so the first n are the first n of all, and their number is known without
 another read. tests/serving/test_order.py checks it.
@@ -33,7 +33,7 @@ def _output(plan: ViewPlan, name: str) -> OutputPlan:
     names = [out.name for out in plan.outputs if not nested(out.type)]
     close = difflib.get_close_matches(name, names, 1)
     raise BadRequest(
-        f"rows of view '{plan.name}' have no order by '{name[:40]}'",
-        detail=f"there are: {', '.join(names)}.",
+        f"view '{plan.name}' cannot be ordered by '{name[:40]}'",
+        detail=f"columns are: {', '.join(names)}.",
         hint=f"did you mean '{close[0]}'?" if close else None,
     )

@@ -1,15 +1,15 @@
-"""The outbox: all panes and notifications that are to be delivered, one table with many queues.
+"""The outbox: all panes and notifications to deliver, one table with many queues.
 
-A message is put in the transaction that decides on it, before anything is delivered, under a key
-that its queue has once. So it is decided once, and found after a kill. What waits is in the table
-and not in memory, however long nobody takes it.
+A message is inserted in the transaction that creates it, before anything is delivered, under a key
+that is unique in its queue. So it is created once, and found after a kill. Waiting messages are in
+the table and not in memory, however long they wait.
 
-    panes           a queue for each sink, in their order; one that is delivered is dropped
-    notifications   a queue for each destination, whoever notifies it; one that fails is due again
-                    later while the others go on, and what became of it is kept with its alerts
+    panes           a queue for each sink, in their order; a delivered pane is deleted
+    notifications   a queue for each destination, shared by all rules; a failed one is retried later
+                    while the others are delivered, and its state is kept with its alerts
 
-A pane's key is told from those of an earlier pane with its number by what its sink has drawn
-(headrace/serving/sinks.py). tests/run/test_deliveries.py checks the queues.
+The key of a pane contains the incarnation of its sink, which distinguishes it from an earlier pane
+with the same number (headrace/serving/sinks.py). tests/run/test_deliveries.py checks the queues.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from headrace.destination.protocol import Message
 from headrace.serving.database import Database, Transaction
 
-# Panes come first of all that is due, in the order of their numbers, whatever the clock says.
+# Panes are due before all else, in the order of their numbers, whatever the clock says.
 _AT_ONCE = 0
 _DUE = """
 SELECT number, coalesce(s.name || ':' || s.begun || ':', '') || key, body, attempts
@@ -62,7 +62,7 @@ def put_notification(
     body: bytes,
     now_us: int,
 ) -> None:
-    """Queue one notification for each of these, unless it is known, inside the caller's
+    """Queue one notification in each of these queues, unless its key exists, inside the caller's
     transaction.
     """
     db.executemany(
@@ -73,8 +73,8 @@ def put_notification(
 
 
 def due_queues(db: Transaction, now_us: int) -> list[str]:
-    """The queues that have something to try now. It is asked ten times a second, so the index is
-    searched once for each queue: reading all that waits takes 80 ms for 200,000 messages.
+    """The queues with messages that are due. It is called ten times a second, so the index is
+    searched once for each queue: reading all waiting messages takes 80 ms for 200,000 of them.
     """
     return [queue for (queue,) in db.execute(_DUE_QUEUES, (now_us,))]
 
@@ -87,12 +87,12 @@ class Queue:
     name: str
 
     def due(self, now_us: int, limit: int) -> list[Message]:
-        """The oldest that may be tried now."""
+        """The oldest messages that are due."""
         with self.db.read() as db:
             return [Message(*row) for row in db.execute(_DUE, (self.name, now_us, limit))]
 
     def delivered(self, messages: Sequence[Message], now_us: int) -> None:
-        """A pane goes; of a notification all but its text is kept."""
+        """Delete delivered panes; of a notification all but its body is kept."""
         numbers = [(message.number,) for message in messages]
         with self.db.write() as db:
             db.executemany("DELETE FROM _outbox WHERE number = ? AND sink IS NOT NULL", numbers)
@@ -103,10 +103,10 @@ class Queue:
             )
 
     def failed(self, messages: Sequence[Message], reason: str, now_us: int) -> None:
-        """They are not tried again, and kept with the reason."""
+        """Give up messages; they are kept with the reason."""
         self._update(messages, "state = 'failed', reason = ?, ended_at = ?", reason, now_us)
 
-    def later(self, messages: Sequence[Message], reason: str, due_us: int) -> None:
+    def retry_later(self, messages: Sequence[Message], reason: str, due_us: int) -> None:
         self._update(messages, "reason = ?, due_at = ?", reason, due_us)
 
     def _update(self, messages: Sequence[Message], what: str, reason: str, at_us: int) -> None:

@@ -1,4 +1,4 @@
-"""How far each flow has come, in speed and in batch: position, highest event times, watermarks."""
+"""The progress of each flow, in speed and in batch: position, highest event times, watermarks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from headrace.core.errors import NotFound
 from headrace.core.msgspec_types import prepare_types
 from headrace.core.position import Position
 from headrace.serving.database import Transaction
-from headrace.serving.shed import shed_epochs
+from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.store import GroupState, StreamState
-from headrace.serving.watermark import Reached, Times
+from headrace.serving.watermark import FlowProgress, Times
 
 prepare_types(FlowPlan, Times)
 
@@ -28,22 +28,22 @@ def read_stream(db: Transaction, name: str) -> StreamState:
         "SELECT next_offset, high_us, heard_at FROM _progress WHERE stream = ? ORDER BY partition",
         (name,),
     ).fetchall()
-    offsets, highs, heard_at = zip(*progress, strict=True)
-    built = _reached(*row[5:])
+    offsets, highs, received_at = zip(*progress, strict=True)
+    built = _progress(*row[5:])
     return StreamState(
         msgspec.json.decode(row[0], type=FlowPlan),
-        Reached(Position(offsets), highs, read_times(row[4])),
+        FlowProgress(Position(offsets), highs, read_times(row[4])),
         built,
         row[1],
-        heard_at,
+        received_at,
         committed_at=row[2],
         promoted_at=row[3],
-        shed=sum(shed.events for shed in shed_epochs(db, name, built.position)),
+        shed=sum(shed.events for shed in read_shed_epochs(db, name, built.position)),
     )
 
 
 def read_offsets(db: Transaction, stream: str) -> tuple[int, ...]:
-    """The offset that comes next in each partition of a stream."""
+    """The next offset of each partition of a stream."""
     sql = "SELECT next_offset FROM _progress WHERE stream = ? ORDER BY partition"
     return tuple(row[0] for row in db.execute(sql, (stream,)))
 
@@ -55,12 +55,12 @@ def read_groups(db: Transaction, stream: str, *, closed: bool = False) -> list[G
         "ORDER BY number",
         (stream, closed),
     )
-    return [GroupState(number, _reached(*said)) for number, *said in rows]
+    return [GroupState(number, _progress(*columns)) for number, *columns in rows]
 
 
-def advance(db: Transaction, before: StreamState, reached: Reached, now_us: int) -> None:
-    """Bring the progress of a stream to what was reached, with all up to there heard now."""
-    columns = (reached.position.offsets, reached.highs, before.heard(reached.position, now_us))
+def advance(db: Transaction, before: StreamState, reached: FlowProgress, now_us: int) -> None:
+    """Set the progress of a stream; the events up to there count as received now."""
+    columns = (reached.position.offsets, reached.highs, before.received(reached.position, now_us))
     for partition, values in enumerate(zip(*columns, strict=True)):
         db.execute(
             "UPDATE _progress SET next_offset = ?, high_us = ?, heard_at = ? "
@@ -73,9 +73,9 @@ def advance(db: Transaction, before: StreamState, reached: Reached, now_us: int)
     )
 
 
-def listen_again(db: Transaction, now_us: int) -> None:
-    """While nobody listens, nobody is silent: a process that begins goes on with the silence of
-    each partition as it was at the newest commit.
+def resume_idle_times(db: Transaction, now_us: int) -> None:
+    """Time without a running process is not idle time: a process that starts continues with the
+    idle time of each partition at the newest commit.
     """
     since = "SELECT listened_at FROM _streams WHERE name = stream"
     db.execute(f"UPDATE _progress SET heard_at = heard_at + ? - ({since})", (now_us,))
@@ -90,11 +90,11 @@ def read_times(text: str) -> Times:
     return msgspec.json.decode(text, type=Times)
 
 
-def _reached(position: str, highs: str, marks: str) -> Reached:
-    return Reached(Position.parse(position), read_times(highs), read_times(marks))
+def _progress(position: str, highs: str, marks: str) -> FlowProgress:
+    return FlowProgress(Position.parse(position), read_times(highs), read_times(marks))
 
 
-def taken(db: Transaction) -> dict[str, int]:
-    """How many records speed has taken of each flow."""
+def count_processed(db: Transaction) -> dict[str, int]:
+    """How many records of each flow speed has processed."""
     sql = "SELECT stream, sum(next_offset) FROM _progress GROUP BY stream"
     return {name: int(records) for name, records in db.execute(sql).fetchall()}

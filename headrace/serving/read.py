@@ -1,8 +1,8 @@
 """Reading: a view by its keys, or SQL over views. No Spark is needed.
 
-The store gives merged rows (serving/merged.py) and the reading engine finishes them and answers
-(serving/engine.py), all of one snapshot of the store. A read has a limit of rows and of time.
-tests/serving/test_read.py compares the ways of asking with each other and with the reference
+The store gives merged rows (serving/merged_rows.py) and the reading engine finishes them and runs
+the query (serving/engine.py), all of one snapshot of the store. A read is limited in rows and time.
+tests/serving/test_read.py compares the ways to read with each other and with the reference
 interpreter.
 """
 
@@ -25,18 +25,18 @@ from headrace.core.time import Clock, now_us
 from headrace.define.dialect import parse_read
 from headrace.serving.answer import Answer, AsOf, column_info, rows_as_objects
 from headrace.serving.catalog import read_plan
-from headrace.serving.conditions import Condition, Keys, asked, key_of, narrowing
+from headrace.serving.conditions import Condition, Keys, key_conditions, key_of, parse_conditions
 from headrace.serving.database import Database, Transaction
-from headrace.serving.empty import windows_of
+from headrace.serving.empty_windows import windows_of
 from headrace.serving.engine import NEVER, run
-from headrace.serving.finished import kept_relation, picked, rows_name
-from headrace.serving.kinds import kind_of
+from headrace.serving.finish import cached_relation, filter_rows, rows_name
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
-from headrace.serving.merged import stored
+from headrace.serving.merged_rows import storage_rows
 from headrace.serving.order import order_by
-from headrace.serving.read_model import Moved, model_of
-from headrace.serving.snapshot import NotKept
-from headrace.serving.views import Readable, Views, everything
+from headrace.serving.read_model import StaleSnapshot, model_of
+from headrace.serving.snapshot import NotCached
+from headrace.serving.value_types import value_type
+from headrace.serving.views import Readable, Views, all_readable
 
 ROWS_MAX = 10_000
 Row = tuple[Any, ...]
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Answers questions about views from the store."""
+    """Reads views and runs queries over them."""
 
     def __init__(
         self,
@@ -72,31 +72,31 @@ class Reader:
         limit: int | None = None,
         order: str | None = None,
     ) -> Answer:
-        """Rows of a view with these key values, and with windows that begin in [since, until).
-        In an order, such as "-hits", they are the first of all rows, which are counted.
+        """Rows of a view with these key values, and with windows that start in [since, until).
+        With an order, such as "-hits", the first of all rows, and how many there are.
         """
 
-        def ask(views: Views) -> Answer:
+        def read(views: Views) -> Answer:
             plan = views.live(name)
-            conditions = asked(plan, keys or {}, since, until)
-            return self._with_windows(views, plan, conditions, limit, order)
+            conditions = parse_conditions(plan, keys or {}, since, until)
+            return self._view_answer_with_windows(views, plan, conditions, limit, order)
 
-        return self._asked(ask)
+        return self._read(read)
 
     def row(self, name: str, keys: Keys) -> Answer | None:
-        """The row of one key, if it was published: without the store, a query or waiting. None if
-        it takes more.
+        """The row of one key from the published rows: without the store, a query or waiting. None
+        if that is not possible.
         """
         if not (published := self.model.published()):
             return None
         views = Views(published.snapshot, model=self.model, published=published)
         try:
             plan = views.live(name)
-            conditions = asked(plan, keys, None, None)
+            conditions = parse_conditions(plan, keys, None, None)
             if key_of(plan, conditions) is None or not (plan.kept and plan.rowwise):
                 return None
-            return self._with_windows(views, plan, conditions)
-        except NotKept:
+            return self._view_answer_with_windows(views, plan, conditions)
+        except NotCached:
             return None
 
     def late(
@@ -108,79 +108,81 @@ class Reader:
         until: str | None = None,
         limit: int | None = None,
     ) -> LateAnswer:
-        """How late the events of a view's windows were; asked like `view`."""
+        """How late the events of a view's windows were; parameters as of `view`."""
         with self.db.read() as db:
             views = Views.of(db)
             plan = late_plan(views.live(name))
-            conditions = asked(plan, keys or {}, since, until)
-            answer = self._of_view(views, plan, conditions, limit, newest_first(plan))
+            conditions = parse_conditions(plan, keys or {}, since, until)
+            answer = self._view_answer(views, plan, conditions, limit, newest_first(plan))
             return late_answer(plan.name, answer)
 
     def sql(
         self,
         text: str,
         limit: int | None = None,
-        stopping: Cancellation | None = None,
-        readable: Readable = everything,
+        cancellation: Cancellation | None = None,
+        readable: Readable = all_readable,
     ) -> Answer:
-        """An ad-hoc SELECT over views, which `stopping` may end from another thread; views that are
-        not readable are not there.
+        """An ad-hoc SELECT over views, which `cancellation` may stop from another thread; views
+        that are not `readable` are unknown to it.
         """
         query = _parsed(text)
 
-        def ask(views: Views) -> Answer:
+        def read(views: Views) -> Answer:
             made = _compiled(query, views)
-            wanted = self._wanted(limit)
-            sql = f"SELECT * FROM ({made.sql}) LIMIT {wanted + 1}"
-            table = run(sql, views.tables, self.seconds_max, stopping or NEVER)
-            rows = stored(table, [column.type for column in made.columns])
+            rows_max = self._limit(limit)
+            sql = f"SELECT * FROM ({made.sql}) LIMIT {rows_max + 1}"
+            table = run(sql, views.tables, self.seconds_max, cancellation or NEVER)
+            rows = storage_rows(table, [column.type for column in made.columns])
             return self._answer(views, rows, made.columns, made.relations, limit)
 
-        return self._asked(ask, readable)
+        return self._read(read, readable)
 
-    def plan(self, text: str, readable: Readable = everything) -> tuple[tuple[str, ...], str, str]:
+    def plan(
+        self, text: str, readable: Readable = all_readable
+    ) -> tuple[tuple[str, ...], str, str]:
         """What a SELECT reads, its SQL for the reading engine, and the engine's plan of it."""
         query = _parsed(text)
 
-        def ask(views: Views) -> tuple[tuple[str, ...], str, str]:
+        def read(views: Views) -> tuple[tuple[str, ...], str, str]:
             made = _compiled(query, views)
             steps = run(f"EXPLAIN {made.sql}", views.tables, self.seconds_max)
             return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
-        return self._asked(ask, readable)
+        return self._read(read, readable)
 
     def table(self, name: str) -> tuple[pa.Table, tuple[AnswerColumn, ...], dict[str, AsOf]]:
-        """All rows of a view as a table, with windows as structs, its columns, and what its rows
-        speak for.
-        """
+        """All rows of a view as a table, with windows as structs, its columns, and its `as_of`."""
 
-        def ask(views: Views) -> tuple[pa.Table, tuple[AnswerColumn, ...], dict[str, AsOf]]:
+        def read(views: Views) -> tuple[pa.Table, tuple[AnswerColumn, ...], dict[str, AsOf]]:
             plan = views.live(name)
             relation = views.relation(plan)
             table = run(f"SELECT * FROM {relation.sql}", views.tables, self.seconds_max)
-            schema = pa.schema([(c.name, kind_of(c.type).arrow) for c in relation.columns])
-            known = views.standing((plan.name,)).as_of(self.clock())
+            schema = pa.schema([(c.name, value_type(c.type).arrow) for c in relation.columns])
+            known = views.progress((plan.name,)).as_of(self.clock())
             return table.cast(schema), relation.columns, known
 
-        return self._asked(ask)
+        return self._read(read)
 
-    def _asked(self, ask: Callable[[Views], T], readable: Readable = everything) -> T:
-        """Ask what was published, if it has all that is needed, or else a snapshot of the store."""
+    def _read(self, read: Callable[[Views], T], readable: Readable = all_readable) -> T:
+        """Read from the published rows if they have all that is needed, else from a snapshot of the
+        store.
+        """
         if published := self.model.published():
             try:
                 snapshot = published.snapshot
-                return ask(Views(snapshot, None, readable, self.model, published))
-            except NotKept:
+                return read(Views(snapshot, None, readable, self.model, published))
+            except NotCached:
                 pass
         while True:
             try:
                 with self.db.read() as db:
-                    return ask(Views.of(db, readable, self.model))
-            except Moved:
-                continue  # another reader has brought the kept rows past the snapshot meanwhile
+                    return read(Views.of(db, readable, self.model))
+            except StaleSnapshot:
+                continue  # another reader has updated the cached rows beyond the snapshot
 
     def answers_about(self, names: set[str]) -> bool:
-        """Whether `sql` can answer a query over these: views, and tables beside them."""
+        """Whether `sql` can answer a query over these names: at least one view, and tables."""
         with self.db.read() as db:
             plan = read_plan(db)
         if plan is None:
@@ -189,7 +191,7 @@ class Reader:
         tables = {table.name.lower() for table in plan.tables}
         return bool(names & views) and names <= views | tables
 
-    def _with_windows(
+    def _view_answer_with_windows(
         self,
         views: Views,
         plan: ViewPlan,
@@ -197,10 +199,10 @@ class Reader:
         limit: int | None = None,
         order: str | None = None,
     ) -> Answer:
-        answer = self._of_view(views, plan, conditions, limit, order)
+        answer = self._view_answer(views, plan, conditions, limit, order)
         return msgspec.structs.replace(answer, windows=windows_of(plan))
 
-    def _of_view(
+    def _view_answer(
         self,
         views: Views,
         plan: ViewPlan,
@@ -208,16 +210,16 @@ class Reader:
         limit: int | None,
         order: str | None,
     ) -> Answer:
-        found = self._picked(views, plan, conditions, limit, order)
+        found = self._from_cache(views, plan, conditions, limit, order)
         if found is None:
-            found = self._queried(views, plan, conditions, limit, order)
+            found = self._from_query(views, plan, conditions, limit, order)
         columns, table, total = found
         fresh = any(table.column(len(columns)).to_pylist())
-        rows = stored(table, [column.type for column in columns])
+        rows = storage_rows(table, [column.type for column in columns])
         answer = self._answer(views, rows, columns, (plan.name,), limit, fresh)
         return msgspec.structs.replace(answer, total=total) if order else answer
 
-    def _picked(
+    def _from_cache(
         self,
         views: Views,
         plan: ViewPlan,
@@ -225,23 +227,23 @@ class Reader:
         limit: int | None,
         order: str | None,
     ) -> tuple[Sequence[AnswerColumn], pa.Table, int] | None:
-        """Rows in memory that are found by a key or by comparing columns, which takes less than a
-        query; None if it needs one.
+        """Cached rows that are found by key or by comparing columns, which is cheaper than a query;
+        None if a query is needed.
         """
         key = key_of(plan, conditions)
-        simple = key is not None or (not order and all(c.plain for c in conditions))
+        simple = key is not None or (not order and all(c.comparable for c in conditions))
         known = simple and plan.kept and plan.rowwise
-        kept = views.rows(plan, narrowed=bool(conditions)) if known else None
+        kept = views.rows(plan, selective=bool(conditions)) if known else None
         if kept is None:
             return None
         if key is not None:
             table = kept.find(key)
         else:
-            table = picked(plan, kept.whole, conditions).slice(0, self._wanted(limit) + 1)
+            table = filter_rows(plan, kept.whole, conditions).slice(0, self._limit(limit) + 1)
         views.tables[rows_name(plan)] = table
-        return kept_relation(plan).columns, table, table.num_rows
+        return cached_relation(plan).columns, table, table.num_rows
 
-    def _queried(
+    def _from_query(
         self,
         views: Views,
         plan: ViewPlan,
@@ -249,18 +251,18 @@ class Reader:
         limit: int | None,
         order: str | None,
     ) -> tuple[Sequence[AnswerColumn], pa.Table, int]:
-        """The rows that meet the conditions, by a query, and how many there are in all."""
-        views.narrowed = {plan.name.lower(): conditions}
+        """The rows that meet the conditions, by a query, and how many there are."""
+        views.conditions = {plan.name.lower(): conditions}
         relation = views.with_freshness(plan)
         rows = f"SELECT * FROM {relation.sql}{_where(conditions)}"
         if order:
             rows = f"SELECT *, count(*) OVER () AS _total FROM ({rows}) {order_by(plan, order)}"
-        sql = f"SELECT * FROM ({rows}) LIMIT {self._wanted(limit) + 1}"
+        sql = f"SELECT * FROM ({rows}) LIMIT {self._limit(limit) + 1}"
         columns, table = relation.columns[:-1], run(sql, views.tables, self.seconds_max)
         total = table.column(len(columns) + 1)[0].as_py() if order and table.num_rows else 0
         return columns, table, total
 
-    def _wanted(self, limit: int | None) -> int:
+    def _limit(self, limit: int | None) -> int:
         return min(limit if limit is not None else self.rows_max, self.rows_max)
 
     def _answer(
@@ -272,41 +274,41 @@ class Reader:
         limit: int | None,
         fresh: bool | None = None,
     ) -> Answer:
-        """Rows, of which there may be one more than wanted, with what they speak for. `fresh` says
-        whether speed took part in them; if it is not known, wherever speed is ahead.
+        """The answer of rows, of which there may be one more than the limit. `fresh` says whether
+        speed contributed to them; by default, whether speed is ahead of batch.
         """
-        wanted, standing = self._wanted(limit), views.standing(names)
-        known = standing.as_of(self.clock())
-        rows = rows_as_objects(raw[:wanted], columns)
+        rows_max, progress = self._limit(limit), views.progress(names)
+        known = progress.as_of(self.clock())
+        rows = rows_as_objects(raw[:rows_max], columns)
         partial = any(stream.set_aside or stream.sampled for stream in known.values())
-        fresh = standing.fresh if fresh is None else fresh
+        fresh = progress.fresh if fresh is None else fresh
         return Answer(
             rows,
             known,
             column_info(columns, views.cut(), fresh, partial),
-            truncated=len(raw) > wanted and (limit is None or limit > wanted),
+            truncated=len(raw) > rows_max and (limit is None or limit > rows_max),
         )
 
 
-def rows_of(
+def read_view_rows(
     db: Transaction,
     plan: ViewPlan,
     conditions: Sequence[Condition] = (),
     *,
-    kept: bool = False,
+    cached: bool = False,
 ) -> list[Row]:
-    """All rows of a version of a view that meet the conditions, in storage form; with `kept`, from
-    those in memory. An audit asks the store.
+    """All rows of a version of a view that meet the conditions, in storage form; with `cached`,
+    from the cache. An audit reads the store.
     """
-    views = Views.of(db, model=model_of(db.changes) if kept else None)
-    views.narrowed, views.again = {plan.name.lower(): conditions}, False
+    views = Views.of(db, model=model_of(db.changes) if cached else None)
+    views.conditions, views.retries = {plan.name.lower(): conditions}, False
     sql = f"SELECT * FROM {views.with_freshness(plan).sql}{_where(conditions)}"
     types = [*(output.type for output in plan.outputs), "BOOLEAN"]
-    return stored(run(sql, views.tables), types)
+    return storage_rows(run(sql, views.tables), types)
 
 
 def _where(conditions: Sequence[Condition]) -> str:
-    return " WHERE " + " AND ".join(c.outside for c in conditions) if conditions else ""
+    return " WHERE " + " AND ".join(c.sql for c in conditions) if conditions else ""
 
 
 def _compiled(query: exp.Query, views: Views) -> CompiledQuery:
@@ -314,7 +316,7 @@ def _compiled(query: exp.Query, views: Views) -> CompiledQuery:
     tables = list(query.find_all(exp.Table))
     view = views.plan.view(tables[0].name) if len(tables) == 1 else None
     if view is not None and isinstance(query, exp.Select) and tables[0].parent_select is query:
-        views.narrowed = {view.name.lower(): narrowing(query, view)}
+        views.conditions = {view.name.lower(): key_conditions(query, view)}
     made = compile_query(query, views.find, views.names)
     names = tuple(found.name for name in made.relations if (found := views.plan.view(name)))
     return CompiledQuery(made.sql, made.columns, names)

@@ -1,14 +1,14 @@
-"""Rows of views in memory, each view's as of one commit of the store.
+"""A cache of the rows of views, each view's as of one commit of the store.
 
-A question takes its rows and what they speak for from one commit. If the rows that are kept are of
-an older one, only those that changed since are read from the store. They can be thrown away at any
-time, and are, where there are too many.
+A query takes its rows and its progress from one commit. If the cached rows are of an older one,
+only those that changed since are read from the store. The cache can be dropped at any time, and
+views are evicted when there are too many rows.
 
 In the process that writes, the model follows commits: the rows that a transaction changes are read
-before it ends, and published with it: the rows of all views that are asked for, of one commit.
-Questions are answered from that without the store, so no reader waits until the model has been
-brought up to date, and none finds an older answer than the store's.
-tests/serving/test_read_model.py compares the kept rows with the store's after each commit.
+before it ends and published with it, for all views in use, of one commit. Queries are answered from
+them without the store, so no reader waits for the model to be updated, and none gets an older
+answer than the store's.
+tests/serving/test_read_model.py compares the cached rows with the store's after each commit.
 """
 
 from __future__ import annotations
@@ -26,92 +26,92 @@ import structlog
 from headrace.compile.plan import ViewPlan
 from headrace.core.errors import NotFound, NotReady
 from headrace.core.problems import reason_of
+from headrace.serving.cached_rows import CachedRows
 from headrace.serving.catalog import live_plan
 from headrace.serving.changes import Changes
 from headrace.serving.commits import commit_number
 from headrace.serving.database import Transaction
-from headrace.serving.finished import read_kept
-from headrace.serving.kept_rows import KeptRows
+from headrace.serving.finish import read_cached
 from headrace.serving.runs import count_keys
-from headrace.serving.snapshot import Names, NotKept, Snapshot
+from headrace.serving.snapshot import Names, NotCached, Snapshot
 
 log = structlog.get_logger()
 ROWS_MAX = 2_000_000
-FEW = 5_000  # so many rows are looked up by the indexes of the store rather than kept
-LOOKUPS_MAX = 20  # after so many questions for some rows of a view, all are kept
-UNUSED_S = 60.0  # rows that nobody has asked for so long are forgotten
+FEW = 5_000  # up to so many rows are looked up by the indexes of the store and not cached
+LOOKUPS_MAX = 20  # after so many queries for some rows of a view, all are cached
+UNUSED_S = 60.0  # views that were not read for so long are evicted
 
 
-class Moved(Exception):
-    """The rows that are kept are newer than the snapshot; read again in a new one."""
+class StaleSnapshot(Exception):
+    """The cached rows are newer than the snapshot; retry in a new one."""
 
 
 @dataclass(slots=True)
-class _Kept:
-    """The rows of one view; whoever brings them up to date holds the lock."""
+class _CachedView:
+    """The cached rows of one view; the lock is held while they are updated."""
 
     view: str
-    asked_at: float
+    used_at: float
     number: int = -1
-    rows: KeptRows | None = None
+    rows: CachedRows | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedRows:
     """Rows of views, by the fingerprint of each, all of one commit."""
 
     snapshot: Snapshot
-    rows: Mapping[str, KeptRows]
+    rows: Mapping[str, CachedRows]
 
 
 class ReadModel:
-    """The kept rows of one store."""
+    """The cached rows of one store."""
 
     def __init__(self, changes: Changes, rows_max: int = ROWS_MAX) -> None:
         self.changes, self.rows_max = changes, rows_max
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()  # by fingerprint
-        self._lookups: Counter[str] = Counter()  # questions for some rows, by fingerprint
-        self._standings: dict[Names, float] = {}  # when each was asked for
+        self._views: OrderedDict[str, _CachedView] = OrderedDict()  # by fingerprint
+        self._lookups: Counter[str] = Counter()  # queries for some rows, by fingerprint
+        self._progress_used: dict[Names, float] = {}  # when each was used
         self._snapshot: Snapshot | None = None
-        self._published: Published | None = None
+        self._published: PublishedRows | None = None
         self._lock = threading.Lock()
 
     def snapshot(self, db: Transaction) -> Snapshot:
-        """What is known of the transaction's commit."""
+        """The snapshot of the transaction's commit."""
         known = self._snapshot
         if known is None or known.number != commit_number(db):
             known = self._snapshot = Snapshot.of(db)
         return known
 
-    def rows(self, db: Transaction, live: ViewPlan, *, narrowed: bool) -> KeptRows | None:
-        """The rows of a view in the transaction; None if a question with conditions on keys had
-        better look for its rows in the store.
+    def rows(self, db: Transaction, live: ViewPlan, *, selective: bool) -> CachedRows | None:
+        """The rows of a view in the transaction; None if a query with conditions on keys had better
+        look up its rows in the store.
         """
-        if narrowed and not self._worth(db, live):
+        if selective and not self._worth_caching(db, live):
             return None
         with self._lock:
             now = time.monotonic()
-            kept = self._kept.setdefault(live.fingerprint, _Kept(live.name, now))
-            kept.asked_at = now
-            self._kept.move_to_end(live.fingerprint)
-        rows = self._at(db, live, kept)
-        self._shrink(live.fingerprint)
+            cached = self._views.setdefault(live.fingerprint, _CachedView(live.name, now))
+            cached.used_at = now
+            self._views.move_to_end(live.fingerprint)
+        rows = self._updated_to(db, live, cached)
+        self._evict(live.fingerprint)
         return rows
 
-    def looked_up(self, live: ViewPlan, rows: int) -> None:
-        """So many rows were looked up in the store."""
+    def record_lookup(self, live: ViewPlan, rows: int) -> None:
+        """Count a query that looked up so many rows in the store."""
         with self._lock:
             self._lookups[live.fingerprint] += LOOKUPS_MAX if rows > FEW else 1
 
-    def _worth(self, db: Transaction, live: ViewPlan) -> bool:
-        """Whether to keep all rows of a view of which some are asked for."""
-        # Windows that are put together when read change with their neighbours, so all are read
-        # again after each commit: for some of them that does not pay.
+    def _worth_caching(self, db: Transaction, live: ViewPlan) -> bool:
+        """Whether to cache all rows of a view for queries that need some of them."""
+        # Windows that are merged on read change with their neighbours, so all are read again after
+        # each commit: that costs more than looking up some of them.
         if live.regroups:
             return False
         name = live.fingerprint
-        if name in self._kept:
+        if name in self._views:
             return True
         if self._lookups[name] < LOOKUPS_MAX:
             return False
@@ -120,117 +120,121 @@ class ReadModel:
         self._lookups[name] = -1_000 * LOOKUPS_MAX  # and do not count again soon
         return False
 
-    def _at(self, db: Transaction, live: ViewPlan, kept: _Kept) -> KeptRows | None:
-        """The kept rows, brought to the commit of the transaction."""
-        with kept.lock:
+    def _updated_to(
+        self, db: Transaction, live: ViewPlan, cached: _CachedView
+    ) -> CachedRows | None:
+        """The cached rows, updated to the commit of the transaction."""
+        with cached.lock:
             number = commit_number(db)
-            if kept.number > number:
-                raise Moved
-            if kept.number < number:
-                kept.rows = self._advanced(db, live, kept, number)
-                kept.number = number
-            return kept.rows
+            if cached.number > number:
+                raise StaleSnapshot
+            if cached.number < number:
+                cached.rows = self._updated(db, live, cached, number)
+                cached.number = number
+            return cached.rows
 
-    def _advanced(self, db: Transaction, live: ViewPlan, kept: _Kept, number: int) -> KeptRows:
+    def _updated(
+        self, db: Transaction, live: ViewPlan, cached: _CachedView, number: int
+    ) -> CachedRows:
         keys = None
-        if kept.rows is not None and not live.regroups:
-            keys = self.changes.between(live.recompute, kept.number, number)
-        if keys is None or kept.rows is None:
-            read = kept.rows is not None and kept.rows.read
-            return KeptRows.of(read_kept(db, live), read=read)
-        return kept.rows.changed(keys, read_kept(db, live, keys)) if keys else kept.rows
+        if cached.rows is not None and not live.regroups:
+            keys = self.changes.between(live.recompute, cached.number, number)
+        if keys is None or cached.rows is None:
+            read = cached.rows is not None and cached.rows.read
+            return CachedRows.of(read_cached(db, live), read=read)
+        return cached.rows.changed(keys, read_cached(db, live, keys)) if keys else cached.rows
 
-    def _shrink(self, used: str) -> None:
-        """Forget the views that were not asked for longest, while there are too many rows."""
+    def _evict(self, used: str) -> None:
+        """Evict the least recently used views while there are too many rows."""
         with self._lock:
-            for name in list(self._kept):
-                if sum(k.rows.count for k in self._kept.values() if k.rows) <= self.rows_max:
+            for name in list(self._views):
+                if sum(k.rows.count for k in self._views.values() if k.rows) <= self.rows_max:
                     return
-                if name != used or len(self._kept) == 1:
-                    del self._kept[name]
+                if name != used or len(self._views) == 1:
+                    del self._views[name]
 
     @property
     def bytes(self) -> int:
-        """The memory of all kept rows."""
-        return sum(kept.rows.bytes for kept in list(self._kept.values()) if kept.rows)
+        """The memory of all cached rows."""
+        return sum(cached.rows.bytes for cached in list(self._views.values()) if cached.rows)
 
     # What is published with each commit
 
     def follow(self) -> None:
         """Follow the commits of this process from now on."""
-        self.changes.follower = self._follower
+        self.changes.commit_hook = self._before_commit
 
-    def published(self) -> Published | None:
-        """What was published with the newest commit."""
+    def published(self) -> PublishedRows | None:
+        """The rows published with the newest commit."""
         found = self._published
         return found if found and found.snapshot.number >= self.changes.newest else None
 
-    def published_rows(self, published: Published, live: ViewPlan) -> KeptRows:
-        rows, kept = published.rows.get(live.fingerprint), self._kept.get(live.fingerprint)
+    def published_rows(self, published: PublishedRows, live: ViewPlan) -> CachedRows:
+        rows, cached = published.rows.get(live.fingerprint), self._views.get(live.fingerprint)
         if rows is None:
-            raise NotKept
-        if kept is not None:
-            kept.asked_at = time.monotonic()
+            raise NotCached
+        if cached is not None:
+            cached.used_at = time.monotonic()
         return rows
 
-    def asked(self, names: Names) -> None:
-        """An answer speaks for these views."""
-        self._standings[names] = time.monotonic()
+    def record_use(self, names: Names) -> None:
+        """Record that an answer needs the progress of these views."""
+        self._progress_used[names] = time.monotonic()
 
-    def _follower(self, db: Transaction) -> Callable[[], None]:
-        """Read what will be published when the transaction is committed."""
+    def _before_commit(self, db: Transaction) -> Callable[[], None]:
+        """Read the rows to publish when the transaction is committed."""
         try:
-            snapshot, rows = Snapshot.of(db), self._following(db)
-            self._stand(db, snapshot)
-        except Exception as error:  # whoever asks will meet it; a commit is no question
+            snapshot, rows = Snapshot.of(db), self._rows_in_use(db)
+            self._read_progress(db, snapshot)
+        except Exception as error:  # a query will raise it; the commit must not fail
             log.warning("read_model.not_published", reason=reason_of(error))
             return partial(self._publish, None)
-        return partial(self._publish, Published(snapshot, rows) if rows else None)
+        return partial(self._publish, PublishedRows(snapshot, rows) if rows else None)
 
-    def _following(self, db: Transaction) -> dict[str, KeptRows]:
-        """The rows of the views that were asked for lately, as they are in the transaction."""
-        number, rows = commit_number(db), dict[str, KeptRows]()
-        for name, kept in self._in_use():
-            live = live_plan(db, kept.view)
+    def _rows_in_use(self, db: Transaction) -> dict[str, CachedRows]:
+        """The rows of the views in use, as of the transaction."""
+        number, rows = commit_number(db), dict[str, CachedRows]()
+        for name, cached in self._in_use():
+            live = live_plan(db, cached.view)
             if live is not None and live.fingerprint == name:
-                with kept.lock:
-                    rows[name] = self._advanced(db, live, kept, number)
+                with cached.lock:
+                    rows[name] = self._updated(db, live, cached, number)
         return rows
 
-    def _publish(self, published: Published | None) -> None:
+    def _publish(self, published: PublishedRows | None) -> None:
         self._published = published
         if published is None:
             return
         self._snapshot = published.snapshot
         for name, rows in published.rows.items():
-            if kept := self._kept.get(name):
-                with kept.lock:
-                    kept.number, kept.rows = published.snapshot.number, rows
+            if cached := self._views.get(name):
+                with cached.lock:
+                    cached.number, cached.rows = published.snapshot.number, rows
 
-    def _stand(self, db: Transaction, snapshot: Snapshot) -> None:
-        """Read what the answers speak for that are asked for."""
-        for names in list(self._standings):
+    def _read_progress(self, db: Transaction, snapshot: Snapshot) -> None:
+        """Read the progress that recent answers needed."""
+        for names in list(self._progress_used):
             try:
                 for name in names:
                     snapshot.live(db, name)
-                snapshot.standing(db, names)
-            except (NotFound, NotReady):  # it was removed, or is built as another one
-                self._standings.pop(names, None)
+                snapshot.progress(db, names)
+            except (NotFound, NotReady):  # it was removed, or is being rebuilt
+                self._progress_used.pop(names, None)
 
-    def _in_use(self) -> list[tuple[str, _Kept]]:
-        """The views that were asked for lately; the others are forgotten."""
+    def _in_use(self) -> list[tuple[str, _CachedView]]:
+        """The views that were read lately; the others are evicted."""
         oldest = time.monotonic() - UNUSED_S
         with self._lock:
-            for name in [name for name, kept in self._kept.items() if kept.asked_at < oldest]:
-                del self._kept[name]
-            for names in [n for n, at in list(self._standings.items()) if at < oldest]:
-                del self._standings[names]
-            return list(self._kept.items())
+            for name in [name for name, cached in self._views.items() if cached.used_at < oldest]:
+                del self._views[name]
+            for names in [n for n, at in list(self._progress_used.items()) if at < oldest]:
+                del self._progress_used[names]
+            return list(self._views.items())
 
 
 _MODELS: WeakKeyDictionary[Changes, ReadModel] = WeakKeyDictionary()
 
 
 def model_of(changes: Changes) -> ReadModel:
-    """The one model of a store, which all its readers in this process share."""
+    """The model of a store, shared by all its readers in this process."""
     return _MODELS.setdefault(changes, ReadModel(changes))

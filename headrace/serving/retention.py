@@ -1,12 +1,12 @@
-"""The end of alerts: what is old is removed from the ledger, and is never raised again.
+"""The retention of alerts: old alerts are removed and never raised again.
 
 An alert is removed when it was raised before the floor, its notifications are settled, and nothing
 can raise it again:
-  over a stream   its event arrived before the floor, and a generation has taken its row. Speed has
+  over a stream   its event arrived before the floor, and a generation contains its row. Speed has
                   only rows that were decided after the boundary, and of a generation's rows those
-                  whose events arrived before the floor are no candidates (serving/candidates.py);
-  over views      its row has left the answer, so it would come in as another alert;
-  else            its rule or watch is no more.
+                  that arrived before the floor are no candidates (serving/alert_candidates.py);
+  over views      its row has left the answer, so it would return as another alert;
+  else            its rule or watch was removed.
 The floor is `alerts.keep` before now. It is saved in the transaction that removes, and never goes
 back. tests/serving/test_retention.py checks each, and kills it.
 """
@@ -21,12 +21,12 @@ from headrace.compile.plan import Plan, RulePlan, ShapePlan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import Clock, now_us
-from headrace.serving.candidates import FLOOR, floor_of, standing
+from headrace.serving.alert_candidates import FLOOR, read_candidate_progress, read_floor
+from headrace.serving.alert_metrics import ALERT, DELIVERED, count_removed, destination_kind
+from headrace.serving.alerts import bump_alerts_version
 from headrace.serving.catalog import read_plan
 from headrace.serving.commits import write_meta
 from headrace.serving.database import Database, Transaction
-from headrace.serving.ledger import changed
-from headrace.serving.tally import ALERT, DELIVERED, kind_of, note_removed
 
 CHUNK = 1_000  # alerts of a rule that one transaction removes
 
@@ -37,34 +37,34 @@ class Retention:
     def __init__(self, db: Database, keep_us: int, clock: Clock = now_us) -> None:
         self.db, self.keep_us, self.clock = db, keep_us, clock
 
-    def tidy(self) -> int:
-        """Remove all that can go, a part at a time; how many alerts."""
+    def remove_old(self) -> int:
+        """Remove all old alerts, in chunks; returns how many."""
         removed = 0
-        while part := self._step():
+        while part := self._remove_chunk():
             removed += part
         return removed
 
-    def _step(self) -> int:
+    def _remove_chunk(self) -> int:
         now = self.clock()
         with self.db.write() as db:
             _raise_floor(db, now - self.keep_us)
-            step = _Step(db, floor_of(db), now)
-            removed = step.remove_alerts()
-            step.remove_notices()
+            removal = _Removal(db, read_floor(db), now)
+            removed = removal.remove_alerts()
+            removal.remove_notifications()
             if removed:
-                changed(db)
+                bump_alerts_version(db)
             failpoint("alerts.removing")
         failpoint("alerts.removed")
         return removed
 
 
 def _raise_floor(db: Transaction, floor_us: int) -> None:
-    write_meta(db, FLOOR, str(max(floor_us, floor_of(db))))
+    write_meta(db, FLOOR, str(max(floor_us, read_floor(db))))
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """One part of the work, inside a transaction."""
+class _Removal:
+    """One chunk, inside a transaction."""
 
     db: Transaction
     floor_us: int
@@ -77,7 +77,7 @@ class _Step:
         plan = read_plan(self.db) if old else None
         found = [id for (name,) in old for id in self._removable(name, plan)]
         delete = "DELETE FROM _alerts WHERE id = ? RETURNING rule, severity"
-        note_removed(self.db, ALERT, [self.db.execute(delete, (id,)).fetchone() for id in found])
+        count_removed(self.db, ALERT, [self.db.execute(delete, (id,)).fetchone() for id in found])
         return len(found)
 
     def _removable(self, name: str, plan: Plan | None) -> list[str]:
@@ -85,14 +85,16 @@ class _Step:
         if raiser is None:
             return [id for id, _ in self._old(name, self.floor_us, "1")]
         if isinstance(raiser, RulePlan) and raiser.keys is not None:
-            return [id for id, _ in self._old(name, self._age(raiser), "left_at IS NOT NULL")]
-        if (at := standing(self.db, raiser)) is None:
+            return [
+                id for id, _ in self._old(name, self._raised_before(raiser), "left_at IS NOT NULL")
+            ]
+        if (at := read_candidate_progress(self.db, raiser)) is None:
             return []
-        found = self._old(name, self._age(raiser), f"arrived_at < {self.floor_us}")
-        return [id for id, position in found if _taken(Position.parse(position), at.boundary)]
+        found = self._old(name, self._raised_before(raiser), f"arrived_at < {self.floor_us}")
+        return [id for id, position in found if _absorbed(Position.parse(position), at.boundary)]
 
     def _raiser(self, name: str, plan: Plan | None) -> RulePlan | ShapePlan | None:
-        """What could raise the alerts of this name again."""
+        """The rule or shape that could raise the alerts of this name again."""
         rule = next((rule for rule in plan.rules if rule.name == name), None) if plan else None
         if plan is None or rule is not None:
             return rule
@@ -102,13 +104,13 @@ class _Step:
         ).fetchone()
         return shapes.get(row[0]) if row else None
 
-    def _age(self, raiser: RulePlan | ShapePlan) -> int:
-        """When the youngest was raised that may go; what may suppress another stays."""
+    def _raised_before(self, raiser: RulePlan | ShapePlan) -> int:
+        """Alerts raised before this time may be removed; those that may suppress others stay."""
         suppress = raiser.suppress_us if isinstance(raiser, RulePlan) else None
         return min(self.floor_us, self.now_us - suppress) if suppress else self.floor_us
 
     def _old(self, name: str, age_us: int, condition: str) -> list[tuple[str, str]]:
-        """The oldest alerts of which no notification waits."""
+        """The oldest alerts without a waiting notification."""
         waiting = "SELECT alerts FROM _outbox WHERE rule = ? AND state = 'waiting'"
         held = {id for (text,) in self.db.execute(waiting, (name,)) for id in _ids(text)}
         rows = self.db.execute(
@@ -118,19 +120,23 @@ class _Step:
         )
         return [(id, position) for id, position in rows if id not in held][:CHUNK]
 
-    def remove_notices(self) -> None:
-        """A notification goes with the last of its alerts."""
+    def remove_notifications(self) -> None:
+        """A notification is removed with the last of its alerts."""
         ended = self.db.execute(
             "SELECT number, queue, state, alerts FROM _outbox WHERE ended_at < ?",
             (self.floor_us,),
         ).fetchall()
-        gone = [(n, queue, state) for n, queue, state, ids in ended if not self._any(_ids(ids))]
+        gone = [
+            (n, queue, state) for n, queue, state, ids in ended if not self._any_exists(_ids(ids))
+        ]
         self.db.executemany("DELETE FROM _outbox WHERE number = ?", [(n,) for n, *_ in gone])
-        delivered = [(kind_of(queue), "") for _, queue, state in gone if state == DELIVERED]
-        note_removed(self.db, DELIVERED, delivered)
+        delivered = [
+            (destination_kind(queue), "") for _, queue, state in gone if state == DELIVERED
+        ]
+        count_removed(self.db, DELIVERED, delivered)
 
-    def _any(self, alerts: list[str]) -> bool:
-        """Whether one of the alerts is still there."""
+    def _any_exists(self, alerts: list[str]) -> bool:
+        """Whether one of the alerts exists."""
         sql = "SELECT 1 FROM _alerts WHERE id = ?"
         return any(self.db.execute(sql, (id,)).fetchone() for id in alerts)
 
@@ -140,7 +146,8 @@ def _ids(text: str) -> list[str]:
     return msgspec.json.decode(text, type=list[str])
 
 
-def _taken(position: Position, boundary: Position) -> bool:
-    """Whether what was known at a position is the generation's; another number of partitions is
-    that of another stream, from which nothing can come any more."""
+def _absorbed(position: Position, boundary: Position) -> bool:
+    """Whether the generation contains everything up to a position. A position with another number
+    of partitions is of a stream that does not exist any more.
+    """
     return len(position.offsets) != len(boundary.offsets) or position <= boundary

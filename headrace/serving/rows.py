@@ -1,7 +1,7 @@
-"""Rows on their way into the store: from lifted columns to stored columns.
+"""Converts lifted rows to stored rows.
 
-A stored row begins with `_key`, the key values as JSON: a NULL key is one key. A column that is not
-lifted, such as a number that batch counts, is filled in by the store.
+A stored row starts with `_key`, the key values as JSON: NULL is a key like any other. A column that
+is not lifted, such as a count of distinct values, is filled in by the store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.serving.merge import stored_schema
 
 
 def stored_rows(plan: ViewPlan, lifted: pa.Table) -> pa.Table:
-    """Stored rows of lifted ones."""
+    """The stored rows of lifted rows."""
     schema, count = stored_schema(plan), lifted.num_rows
     names = set(lifted.column_names)
     columns = [
@@ -31,15 +31,15 @@ def stored_rows(plan: ViewPlan, lifted: pa.Table) -> pa.Table:
 
 
 def keys_of(plan: ViewPlan, rows: pa.Table) -> pa.Array:
-    """What each row is known by."""
-    values = [_written(rows.column(key.column)) for key in plan.keys]
+    """The key of each row as text."""
+    values = [_json_values(rows.column(key.column)) for key in plan.keys]
     encode = msgspec.json.encode
     found = zip(*values, strict=True) if values else ([()] * rows.num_rows)
     return pa.array([encode(key).decode() for key in found], pa.string())
 
 
-def _written(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a key column as JSON can have them."""
+def _json_values(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a key column for JSON, which has no infinite numbers."""
     values: list[Any] = column.to_pylist()
     if not pa.types.is_floating(column.type):
         return values

@@ -1,9 +1,8 @@
-"""The versions of rules, and how far each rule has been looked for.
+"""The versions of rules, and how far each rule has been evaluated.
 
 Every change of a rule (added, changed, disabled, enabled, removed) is a row of `_rules` with who
-made it, and rows are never changed. A rule that begins anew, because it is new, means something
-else or was enabled again, keeps the position at which it did: what is before is history to it.
-tests/run/test_rulebook.py checks it.
+made it; rows are never updated. A rule that is new, changed or enabled again starts at the current
+position: earlier events are history to it. tests/run/test_rulebook.py checks it.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ class RuleVersion(msgspec.Struct, frozen=True):
     version: int
     text: str
     state: str  # enabled, disabled, removed
-    kept: bool  # whether it was added while running and is kept in the store
+    kept: bool  # whether it was added to the running project, and is kept in the store
     changed_at: str
     changed_by: str
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """How far a rule has been looked for."""
+class RuleProgress:
+    """How far a rule has been evaluated."""
 
-    version: int  # at which it began
-    since: Position  # what is before is history
-    position: Position | None  # None: not looked yet
-    marks: Times | None  # the watermarks of the streams then
+    version: int  # since which it is evaluated
+    since: Position  # events before it are history
+    position: Position | None  # None: not evaluated yet
+    marks: Times | None  # the watermarks of the streams at `position`
     generation: int | None
 
 
@@ -54,7 +53,7 @@ def history(db: Transaction, name: str) -> list[RuleVersion]:
     return [_version(row) for row in rows]
 
 
-def newest(db: Transaction) -> dict[str, RuleVersion]:
+def newest_versions(db: Transaction) -> dict[str, RuleVersion]:
     """The newest version of each rule that is not removed."""
     rows = db.execute("SELECT *, max(version) FROM _rules GROUP BY name ORDER BY name")
     found = [_version(row[:-1]) for row in rows]
@@ -69,9 +68,9 @@ def _version(row: tuple[object, ...]) -> RuleVersion:
     )  # fmt: skip
 
 
-def known(db: Transaction, name: str) -> RuleVersion:
-    """The newest version of a rule that there is."""
-    rules = newest(db)
+def find_rule(db: Transaction, name: str) -> RuleVersion:
+    """The newest version of a rule; NotFound if there is none."""
+    rules = newest_versions(db)
     found = next((rule for rule in rules.values() if rule.name.lower() == name.lower()), None)
     if found is None:
         listed = f"there are: {', '.join(rules) or 'none'}."
@@ -87,36 +86,36 @@ def deploy_rules(
     now_us: int,
     since: Mapping[str, Position] | None = None,
 ) -> None:
-    """Note which rules are new, changed and removed, inside the caller's transaction; a new one
-    begins at these positions of the streams, or at the present ones.
+    """Record which rules are new, changed and removed, inside the caller's transaction; a new one
+    starts at these positions of the streams, or at the current ones.
     """
-    before = newest(db)
+    before = newest_versions(db)
     for rule in plan.rules:
         old = before.pop(rule.name, None)
         if old is None or old.text != rule.text or old.kept != (rule.name in kept):
             state = old.state if old else ENABLED
-            change(db, rule.name, rule.text, state, rule.name in kept, who, now_us)
-        if read_looked(db, rule.name) is None:
-            begin(db, rule, since)
+            add_version(db, rule.name, rule.text, state, rule.name in kept, who, now_us)
+        if read_progress(db, rule.name) is None:
+            start_rule(db, rule, since)
     for gone in before.values():
-        change(db, gone.name, gone.text, REMOVED, gone.kept, who, now_us)
+        add_version(db, gone.name, gone.text, REMOVED, gone.kept, who, now_us)
 
 
 def keep_rules(db: Transaction, texts: Mapping[str, str], who: str, now_us: int) -> None:
-    """These are the rules to keep from the next start on, inside the caller's transaction."""
-    before = {rule.name: rule for rule in newest(db).values() if rule.kept}
+    """Replace the rules that are kept in the store, inside the caller's transaction."""
+    before = {rule.name: rule for rule in newest_versions(db).values() if rule.kept}
     for name, text in texts.items():
         old = before.pop(name, None)
         if old is None or old.text != text:
-            change(db, name, text, old.state if old else ENABLED, True, who, now_us)
+            add_version(db, name, text, old.state if old else ENABLED, True, who, now_us)
     for gone in before.values():
-        change(db, gone.name, gone.text, REMOVED, True, who, now_us)
+        add_version(db, gone.name, gone.text, REMOVED, True, who, now_us)
 
 
-def change(
+def add_version(
     db: Transaction, name: str, text: str, state: str, kept: bool, who: str, now_us: int
 ) -> None:
-    """Add a version. A rule begins anew with each, when it is deployed next."""
+    """Add a version; the rule starts again when it is deployed next."""
     db.execute(
         "INSERT INTO _rules SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5, ?6 "
         "FROM _rules WHERE name = ?1",
@@ -125,9 +124,11 @@ def change(
     db.execute("DELETE FROM _looks WHERE rule = ?", (name,))
 
 
-def begin(db: Transaction, rule: RulePlan, since: Mapping[str, Position] | None = None) -> None:
-    """From here on, what comes is new to the rule."""
-    # The streams' own positions, because a join that is new has none yet.
+def start_rule(
+    db: Transaction, rule: RulePlan, since: Mapping[str, Position] | None = None
+) -> None:
+    """Start a rule at these positions, or at the current ones."""
+    # The positions of the single streams, because a new join has none yet.
     streams = dict.fromkeys(rule.streams)
     position = whole(since[s] if since else read_stream(db, s).position for s in streams)
     db.execute(
@@ -138,15 +139,15 @@ def begin(db: Transaction, rule: RulePlan, since: Mapping[str, Position] | None 
     )
 
 
-def read_look(db: Transaction, rule: str) -> Looked | None:
-    """How far the rule has come; None if it is disabled or not deployed."""
+def read_enabled_progress(db: Transaction, rule: str) -> RuleProgress | None:
+    """The progress of a rule; None if it is disabled or not deployed."""
     row = db.execute(
         "SELECT state FROM _rules WHERE name = ? ORDER BY version DESC LIMIT 1", (rule,)
     ).fetchone()
-    return read_looked(db, rule) if row and row[0] == ENABLED else None
+    return read_progress(db, rule) if row and row[0] == ENABLED else None
 
 
-def read_looked(db: Transaction, rule: str) -> Looked | None:
+def read_progress(db: Transaction, rule: str) -> RuleProgress | None:
     row = db.execute(
         "SELECT version, since, position, marks, generation FROM _looks WHERE rule = ?", (rule,)
     ).fetchone()
@@ -154,4 +155,4 @@ def read_looked(db: Transaction, rule: str) -> Looked | None:
         return None
     position = Position.parse(row[2]) if row[2] else None
     marks = read_times(row[3]) if row[3] else None
-    return Looked(row[0], Position.parse(row[1]), position, marks, row[4])
+    return RuleProgress(row[0], Position.parse(row[1]), position, marks, row[4])

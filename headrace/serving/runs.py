@@ -1,11 +1,10 @@
 """The partials of views in the store, as *runs*: tables of stored rows, sorted by key.
 
 A run belongs to a version of a view and to a layer: the generation, speed (with the group of its
-epoch), or what a build has staged. A run is never changed. An epoch adds one; a promotion makes
-staged ones those of the generation and drops speed's; what the rows of a key add up to is the merge
-of all runs that hold it (serving/merge.py). So the store needs no SQL that knows a view, and who
-writes partials needs to know nothing but the run.
-tests/serving/test_runs.py checks it.
+epoch), or a staged build. A run is immutable. An epoch adds one; a promotion turns staged runs into
+those of the generation and drops speed's; the value of a key is the merge of all runs that contain
+it (serving/merge.py). So the store needs no SQL that depends on a view, and writing partials needs
+no more than a run. tests/serving/test_runs.py checks it.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from headrace.core.event import KEY
 from headrace.core.position import Interval
 from headrace.serving.database import Transaction
 
-ROWS_MAX = 65_536  # of a run: who looks for one key reads no more of each layer than this
+ROWS_MAX = 65_536  # of a run: a lookup of one key reads no more than this of each layer
 COUNTED_MAX = 1_000
-_COUNTED: dict[tuple[Any, ...], int] = {}  # the keys of these runs; a status asks again and again
+_COUNTED: dict[tuple[Any, ...], int] = {}  # cached numbers of keys, because every status needs them
 _IN_GROUPS = "number >= ? AND number < ?"
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Layer(StrEnum):
-    """Whose rows they are. Of the values behind exact distinct counts, the runs of each partial
-    column are apart.
+    """The layer of a run. The values behind exact distinct counts have runs of their own for each
+    partial column.
     """
 
     GENERATION = "generation"
@@ -88,8 +87,8 @@ def drop_rows(db: Transaction, version: str, layer: Layer, groups: Interval | No
     db.execute(f"DELETE FROM _runs WHERE {where}", values)
 
 
-def crowded_groups(db: Transaction, version: str, before: int, most: int) -> list[int]:
-    """The groups of speed before one that have more runs than that."""
+def groups_to_compact(db: Transaction, version: str, before: int, most: int) -> list[int]:
+    """The groups of speed before one that have more runs than `most`."""
     found = db.execute(
         "SELECT number FROM _runs WHERE version = ? AND layer = ? AND number < ? "
         "GROUP BY number HAVING count(*) > ?",
@@ -99,7 +98,7 @@ def crowded_groups(db: Transaction, version: str, before: int, most: int) -> lis
 
 
 def move_rows(db: Transaction, version: str, source: Layer, target: Layer) -> None:
-    """Make the runs of a layer those of another."""
+    """Move the runs of a layer to another."""
     db.execute(
         "UPDATE _runs SET layer = ? WHERE version = ? AND layer = ?", (target, version, source)
     )

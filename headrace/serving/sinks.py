@@ -1,10 +1,11 @@
-"""What a sink has told, in the store: its account, and what tells its panes from earlier ones.
+"""The state of sinks in the store: what each has emitted, and the incarnation of its numbers.
 
-The account after a look and the look's panes are saved in one transaction, before anything is
-delivered. So a pane is decided once: after a kill it is found in the outbox with its number, and is
-never computed again from an answer that has moved on. Numbers have no gap, so what waits are the
-newest. After a restore the numbers continue where the copy was, so later panes are told from those
-by another `begun`. tests/run/test_sinks.py checks it, tests/run/test_sinks_killed.py with kills.
+The state after an emission and its panes are saved in one transaction, before anything is
+delivered. So a pane is computed once: after a kill it is in the outbox with its number, and is
+never computed again from a newer answer. Numbers have no gaps, so the waiting panes are the newest.
+After a restore the numbers continue from the copy; a new incarnation (the column `begun`)
+distinguishes later panes from those that had the same numbers. tests/run/test_sinks.py checks it,
+tests/run/test_sinks_killed.py with kills.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from secrets import token_hex
 import msgspec
 
 from headrace.core.failpoint import failpoint
-from headrace.serving.account import Account, Look, Told
 from headrace.serving.database import Database, Transaction
+from headrace.serving.emit_state import Emission, EmitState, EmittedRow
 from headrace.serving.outbox import put_panes, sink_queue
 
 
-def open_account(db: Database, sink: str, fingerprint: str) -> Account:
-    """The account as it was saved; a sink that means something else now begins anew, with numbers
-    that continue.
+def open_state(db: Database, sink: str, fingerprint: str) -> EmitState:
+    """The saved state. A sink whose definition has changed starts with an empty one; its numbers
+    continue.
     """
     with db.write() as connection:
         connection.execute(
@@ -38,17 +39,18 @@ def open_account(db: Database, sink: str, fingerprint: str) -> Account:
                 "UPDATE _sinks SET fingerprint = ?, watermark_us = NULL WHERE name = ?",
                 (fingerprint, sink),
             )
-            return Account(sequence, None, dropped)
+            return EmitState(sequence, None, dropped)
         rows = connection.execute("SELECT key, told FROM _sink_rows WHERE sink = ?", (sink,))
-        told = {key: msgspec.json.decode(text, type=Told) for key, text in rows}
-    return Account(sequence, watermark, dropped, told)
+        emitted = {key: msgspec.json.decode(text, type=EmittedRow) for key, text in rows}
+    return EmitState(sequence, watermark, dropped, emitted)
 
 
-def save_look(db: Database, sink: str, look: Look, now_us: int) -> None:
-    """Decide on a look's panes."""
-    panes = [(pane.sequence, msgspec.json.encode(pane)) for pane in look.panes]
-    gone = [(sink, key) for key, told in look.changed.items() if told is None]
-    kept = [(sink, key, msgspec.json.encode(told)) for key, told in look.changed.items() if told]
+def save_emission(db: Database, sink: str, emission: Emission, now_us: int) -> None:
+    """Queue new panes and save the state after them."""
+    panes = [(pane.sequence, msgspec.json.encode(pane)) for pane in emission.panes]
+    changed = emission.changed.items()
+    gone = [(sink, key) for key, entry in changed if entry is None]
+    kept = [(sink, key, msgspec.json.encode(entry)) for key, entry in changed if entry]
     with db.write() as connection:
         put_panes(connection, sink, panes, now_us)
         connection.executemany("DELETE FROM _sink_rows WHERE sink = ? AND key = ?", gone)
@@ -59,14 +61,16 @@ def save_look(db: Database, sink: str, look: Look, now_us: int) -> None:
         )
         connection.execute(
             "UPDATE _sinks SET sequence = ?, watermark_us = ?, dropped = ? WHERE name = ?",
-            (look.sequence, look.watermark_us, look.dropped, sink),
+            (emission.sequence, emission.watermark_us, emission.dropped, sink),
         )
         failpoint("sink.saving")
     failpoint("sink.saved")
 
 
-def numbers(db: Transaction, sink: str) -> tuple[int, int, int, int]:
-    """The newest pane, the newest that was delivered, how many wait, and changes dropped."""
+def count_panes(db: Transaction, sink: str) -> tuple[int, int, int, int]:
+    """The number of the newest pane and of the newest delivered one, how many wait, and how many
+    changes were dropped.
+    """
     found = "SELECT sequence, dropped FROM _sinks WHERE name = ?"
     sequence, dropped = db.execute(found, (sink,)).fetchone() or (0, 0)
     counted = "SELECT count(*) FROM _outbox WHERE queue = ? AND state = 'waiting'"
@@ -74,8 +78,8 @@ def numbers(db: Transaction, sink: str) -> tuple[int, int, int, int]:
     return sequence, sequence - waiting, waiting, dropped
 
 
-def mark_up_to(db: Database, sink: str, number: int) -> None:
-    """All panes up to this one are delivered."""
+def mark_delivered(db: Database, sink: str, number: int) -> None:
+    """Remove all panes up to this number from the outbox: they are delivered."""
     with db.write() as connection:
         connection.execute(
             "DELETE FROM _outbox WHERE queue = ? AND CAST(key AS INTEGER) <= ?",
@@ -83,15 +87,15 @@ def mark_up_to(db: Database, sink: str, number: int) -> None:
         )
 
 
-def draw_begun(db: Transaction, sink: str | None = None) -> None:
-    """Tell the panes of a sink, or of all, from those that had the same numbers."""
+def renew_incarnation(db: Transaction, sink: str | None = None) -> None:
+    """Distinguish later panes of a sink, or of all, from earlier ones with the same numbers."""
     known = [name for (name,) in db.execute("SELECT name FROM _sinks").fetchall()]
     for name in known if sink is None else [sink]:
         db.execute("UPDATE _sinks SET begun = ? WHERE name = ?", (token_hex(4), name))
 
 
-def forget_others(db: Database, sinks: set[str]) -> None:
-    """Drop what sinks have left that are no longer defined."""
+def drop_undefined(db: Database, sinks: set[str]) -> None:
+    """Drop the state and panes of sinks that are no longer defined."""
     with db.write() as connection:
         known = [name for (name,) in connection.execute("SELECT name FROM _sinks").fetchall()]
         for name in set(known) - sinks:
@@ -100,5 +104,5 @@ def forget_others(db: Database, sinks: set[str]) -> None:
 
 
 def sequences(db: Transaction) -> dict[str, int]:
-    """How many panes each sink has decided on."""
+    """How many panes each sink has emitted."""
     return dict(db.execute("SELECT name, sequence FROM _sinks").fetchall())

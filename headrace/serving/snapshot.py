@@ -1,8 +1,8 @@
-"""What answers speak for at one commit of the store: the plan, the live versions of views, and how
-far the streams behind them have come.
+"""The state of one commit that answers need: the plan, the live versions of views, and the progress
+of the streams behind them.
 
-Each part is read from the store when it is first asked for, and kept, because all readers of a
-commit ask for the same. A commit is known by its number, so a part is never of another one.
+Each part is read from the store at its first use and kept, because all readers of a commit need the
+same parts. A commit is identified by its number, so parts of different commits are never mixed.
 tests/serving/test_answers.py checks that rows and `as_of` are of one commit.
 """
 
@@ -17,7 +17,7 @@ from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.errors import NotReady
 from headrace.serving import catalog
 from headrace.serving.answer import AsOf, as_of
-from headrace.serving.carried import set_aside, unfit
+from headrace.serving.carried import needs_rebase, set_aside_keys
 from headrace.serving.catalog import provisional, read_plan, read_tables
 from headrace.serving.commits import commit_number
 from headrace.serving.database import Transaction
@@ -27,13 +27,13 @@ from headrace.serving.store import StreamState
 Names = tuple[str, ...]  # of views
 
 
-class NotKept(Exception):
-    """What is asked for is not in memory, and no transaction is at hand to read it."""
+class NotCached(Exception):
+    """The rows or progress are not in memory, and there is no transaction to read them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerProgress:
-    """How far the streams behind some views have come, and what their answers lack."""
+    """The progress of the streams behind some views, and what their answers lack."""
 
     states: tuple[StreamState, ...]
     provisional: Set[str]  # streams
@@ -50,12 +50,12 @@ class AnswerProgress:
 
 
 class Snapshot:
-    """One commit. Without a transaction it has what was read before, or raises NotKept."""
+    """One commit. Without a transaction it returns what was read before, or raises NotCached."""
 
     def __init__(self, number: int, plan: Plan) -> None:
         self.number, self.plan = number, plan
         self._live: dict[str, ViewPlan] = {}
-        self._standings: dict[Names, AnswerProgress] = {}
+        self._progress: dict[Names, AnswerProgress] = {}
 
     @staticmethod
     def of(db: Transaction) -> Snapshot:
@@ -65,24 +65,28 @@ class Snapshot:
         return Snapshot(commit_number(db), plan)
 
     def live(self, db: Transaction | None, name: str) -> ViewPlan:
-        """A view as it answers now."""
+        """The live version of a view."""
         known = self._live.get(name.lower())
-        return known or self._live.setdefault(name.lower(), live_plan(_at(db), self.plan, name))
+        return known or self._live.setdefault(
+            name.lower(), live_plan(_required(db), self.plan, name)
+        )
 
-    def standing(self, db: Transaction | None, names: Names) -> AnswerProgress:
-        """What an answer from these views speaks for."""
-        known = self._standings.get(names)
-        return known or self._standings.setdefault(names, _standing(_at(db), self.plan, names))
+    def progress(self, db: Transaction | None, names: Names) -> AnswerProgress:
+        """The progress of the streams behind these views."""
+        known = self._progress.get(names)
+        return known or self._progress.setdefault(
+            names, _read_progress(_required(db), self.plan, names)
+        )
 
 
-def _at(db: Transaction | None) -> Transaction:
+def _required(db: Transaction | None) -> Transaction:
     if db is None:
-        raise NotKept
+        raise NotCached
     return db
 
 
 def live_plan(db: Transaction, plan: Plan, name: str) -> ViewPlan:
-    """A view as it answers now; of a view over views, the deployed one."""
+    """The live version of a view; of a view over views, the deployed one."""
     view = plan.view(name)
     if view is None:
         raise unknown_view(name, [shown.name for shown in plan.shown_views])
@@ -98,7 +102,7 @@ def live_plan(db: Transaction, plan: Plan, name: str) -> ViewPlan:
     return live
 
 
-def _standing(db: Transaction, plan: Plan, names: Names) -> AnswerProgress:
+def _read_progress(db: Transaction, plan: Plan, names: Names) -> AnswerProgress:
     return AnswerProgress(
         tuple(read_stream(db, name) for name in _streams(plan, names)),
         _provisional(db, plan, names),
@@ -141,7 +145,7 @@ def _provisional(db: Transaction, plan: Plan, names: Names) -> set[str]:
 
 
 def _is_provisional(db: Transaction, plan: ViewPlan) -> bool:
-    return bool(provisional(db, plan.recompute)) or unfit(db, plan.recompute)
+    return bool(provisional(db, plan.recompute)) or needs_rebase(db, plan.recompute)
 
 
 def _set_aside(db: Transaction, plan: Plan, names: Names) -> dict[str, int]:
@@ -150,6 +154,6 @@ def _set_aside(db: Transaction, plan: Plan, names: Names) -> dict[str, int]:
     for view in filter(None, map(plan.view, names)):
         if not view.kept:
             found.update(_set_aside(db, plan, view.reads))
-        elif keys := set_aside(db, live_plan(db, plan, view.name)):
+        elif keys := set_aside_keys(db, live_plan(db, plan, view.name)):
             found[view.stream] += len(keys)
     return dict(found)

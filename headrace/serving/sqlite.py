@@ -1,6 +1,6 @@
 """The store on SQLite: one file, one writer, any number of readers.
 
-WAL mode gives each reader the state of one transaction while the writer goes on. Every write
+WAL mode gives each reader the state of one transaction while the writer continues. Every write
 happens inside `Sqlite.write()`, which checks the fencing token first, so a process that was
 paused and replaced cannot commit. tests/serving/test_sqlite.py checks fencing, snapshots and
 recovery.
@@ -17,7 +17,7 @@ from pathlib import Path
 from headrace.core.errors import DiskFull, Fenced, Unavailable
 from headrace.core.migrations import bring_to_newest, transaction
 from headrace.serving.changes import Changes
-from headrace.serving.commits import next_number, read_meta, write_meta
+from headrace.serving.commits import next_commit_number, read_meta, write_meta
 from headrace.serving.sqlite_files import Connection
 from headrace.serving.store_tables import STORE, WRITER
 
@@ -37,7 +37,7 @@ class Sqlite:
         self._writer = self._connect()
         with _errors():
             bring_to_newest(STORE, self._writer, path)
-            # Not before: a file that is refused stays as it is.
+            # After the check of the version, so that a refused file is not modified.
             self._writer.execute("PRAGMA journal_mode = WAL")
 
     def _connect(self) -> Connection:
@@ -52,13 +52,13 @@ class Sqlite:
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA case_sensitive_like = ON")
         connection.execute("PRAGMA temp_store = MEMORY")
-        # A large transaction leaves a large journal, which would stay as long as the process.
+        # A large transaction leaves a large journal, which would stay until the process ends.
         connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
         connection.changes = self.changes
         return connection
 
     def take_over(self) -> None:
-        """Become the writer: the token that this process must find at each write."""
+        """Become the writer: increment the token that each write checks."""
         with self._lock, _errors(), transaction(self._writer):
             self.token = int(read_meta(self._writer, WRITER) or 0) + 1
             write_meta(self._writer, WRITER, str(self.token))
@@ -72,10 +72,10 @@ class Sqlite:
             try:
                 self._check_token()
                 yield self._writer
-                # Readers may see the commit as soon as it is there, so it is known before.
-                number = next_number(self._writer)
+                # Readers may see the commit at once, so its changes are added before it.
+                number = next_commit_number(self._writer)
                 self.changes.add(number, self._writer.changed)
-                publish = self._followed()
+                publish = self._run_hook()
                 self._writer.execute("COMMIT")
             except BaseException:
                 if number is not None:
@@ -86,15 +86,13 @@ class Sqlite:
             publish()
             self.changes.committed(number)
 
-    def _followed(self) -> Callable[[], None]:
-        follower = self.changes.follower
-        return follower(self._writer) if follower else lambda: None
+    def _run_hook(self) -> Callable[[], None]:
+        hook = self.changes.commit_hook
+        return hook(self._writer) if hook else lambda: None
 
     def _check_token(self) -> None:
         if read_meta(self._writer, WRITER) != str(self.token):
-            raise Fenced(
-                "another process has taken over this project", hint="this one can only be stopped."
-            )
+            raise Fenced("another process has taken over this project", hint="stop this process.")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -112,8 +110,8 @@ class Sqlite:
                 connection.execute("ROLLBACK")
 
     def close(self) -> None:
-        """Close what this thread reads and writes with: the last one to close removes the files
-        beside the database.
+        """Close the connections of this thread: the last connection to close removes the journal
+        files of the database.
         """
         if (reader := getattr(self._local, "connection", None)) is not None:
             reader.close()
@@ -129,7 +127,7 @@ def _errors() -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if "full" in str(error):
             raise DiskFull(
-                "the store's disk is full", hint="free some space; the work goes on by itself."
+                "the store's disk is full", hint="free some space; the work resumes by itself."
             ) from error
         if "locked" in str(error) or "busy" in str(error) or "disk I/O" in str(error):
             raise Unavailable(f"the store cannot be written now: {error}") from error

@@ -1,6 +1,6 @@
-"""A SQLite database as a file: looked into from another process, checked, and copied.
+"""A SQLite database as a file: read from another process, checked, and copied.
 
-tests/run/test_backup.py and tests/run/test_verify.py use it on projects that run and that stand.
+tests/run/test_backup.py and tests/run/test_verify.py use it on running and on stopped projects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from headrace.core.errors import Unavailable
 from headrace.core.files import sync
 from headrace.core.migrations import transaction
-from headrace.serving.changes import Changed, Changes
+from headrace.serving.changes import ChangedKeys, Changes
 from headrace.serving.store_tables import STORE
 
 _TIMEOUT_S = 60
@@ -24,9 +24,9 @@ sqlite_version = sqlite3.sqlite_version
 
 
 class Connection(sqlite3.Connection):
-    """A connection that remembers what its transaction changes, and knows what others have."""
+    """A connection with the changes of its transaction and of the newest commits."""
 
-    changed: Changed
+    changed: ChangedKeys
     changes: Changes
 
     def listed(self, values: Sequence[str]) -> tuple[str, Any]:
@@ -34,9 +34,9 @@ class Connection(sqlite3.Connection):
 
 
 @contextmanager
-def peek(path: Path) -> Iterator[Connection]:
-    """A snapshot of a store, for a process that has none open, and needs none. An earlier version
-    is read as if it were migrated, and stays what it is.
+def read_store(path: Path) -> Iterator[Connection]:
+    """A snapshot of a store, for a process that has not opened it. A store of an earlier version is
+    read as if it were migrated, and is not modified.
     """
     try:
         with closing(_read_only(path)) as db:
@@ -45,7 +45,7 @@ def peek(path: Path) -> Iterator[Connection]:
                 yield db
         if not newest:
             with closing(_writable(path)) as db:
-                db.execute("BEGIN IMMEDIATE")  # which nobody commits
+                db.execute("BEGIN IMMEDIATE")  # never committed
                 STORE.migrate(db, path)
                 yield db
     except sqlite3.DatabaseError as error:
@@ -53,15 +53,15 @@ def peek(path: Path) -> Iterator[Connection]:
 
 
 @contextmanager
-def edit(path: Path) -> Iterator[Connection]:
-    """One transaction on a store that no process has open, and that is migrated in it."""
+def edit_store(path: Path) -> Iterator[Connection]:
+    """One transaction on a store that no process has open; it migrates the store first."""
     with closing(_writable(path)) as db, transaction(db):
         STORE.migrate(db, path)
         yield db
 
 
-def damages(path: Path) -> list[str]:
-    """What SQLite finds wrong with a database."""
+def integrity_errors(path: Path) -> list[str]:
+    """The errors of SQLite's integrity check; empty if there are none."""
     try:
         with closing(_read_only(path)) as db:
             found = [row[0] for row in db.execute("PRAGMA integrity_check(3)")]
@@ -71,11 +71,11 @@ def damages(path: Path) -> list[str]:
 
 
 def copy_database(source: Path, target: Path) -> None:
-    """Copy a database as it was after one of its transactions, into one new file."""
+    """Copy a snapshot of a database into a new file."""
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, source.stat().st_mode & 0o777))
-    with closing(_read_only(source)) as given, closing(sqlite3.connect(target)) as taken:
-        given.backup(taken)
-        taken.execute("PRAGMA journal_mode = DELETE")
+    with closing(_read_only(source)) as original, closing(sqlite3.connect(target)) as copy:
+        original.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
     sync(target)
 
 

@@ -1,4 +1,4 @@
-"""`Store` on SQLite: each method is one transaction around the functions of this room."""
+"""`Store` on SQLite: each method is one transaction around functions of this package."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from headrace.core.position import Position
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations, progress, rules
 from headrace.serving.database import Transaction
-from headrace.serving.shed import shed_epochs
+from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
     AuditResult,
     Change,
     Epoch,
     GroupState,
-    Shed,
-    Staged,
+    ShedEpoch,
+    StagedBuild,
     StateRow,
     StreamState,
     Version,
 )
 from headrace.serving.table_rows import write_rows
-from headrace.serving.watermark import Reached
+from headrace.serving.watermark import FlowProgress
 
 
 class SqliteStore:
@@ -46,17 +46,17 @@ class SqliteStore:
         self.group_us, self.clock = group_us, clock
 
     def read(self) -> AbstractContextManager[Transaction]:
-        """A snapshot for the functions of this room that read."""
+        """A snapshot, for functions that read."""
         return self.db.read()
 
     def write(self) -> AbstractContextManager[Transaction]:
-        """One transaction for those that write."""
+        """One transaction, for functions that write."""
         return self.db.write()
 
     def take_over(self) -> None:
         self.db.take_over()
         with self.db.write() as db:
-            progress.listen_again(db, self.clock())
+            progress.resume_idle_times(db, self.clock())
 
     def deploy(self, plan: Plan) -> list[Change]:
         with self.db.write() as db:
@@ -69,7 +69,7 @@ class SqliteStore:
         who: str,
         since: Mapping[str, Position] | None = None,
     ) -> None:
-        """Note the rules of the deployed plan, and which of them are kept here."""
+        """Record the rules of the deployed plan, and which of them are kept in the store."""
         with self.db.write() as db:
             rules.deploy_rules(db, plan, kept, who, self.clock(), since)
 
@@ -81,9 +81,9 @@ class SqliteStore:
         with self.db.read() as db:
             return progress.read_stream(db, name)
 
-    def note_table(self, name: str, version: str, rows: pa.Table | None = None) -> None:
+    def record_table(self, name: str, version: str, rows: pa.Table | None = None) -> None:
         with self.db.write() as db:
-            catalog.note_table(db, name, version, self.clock())
+            catalog.record_table(db, name, version, self.clock())
             write_rows(db, name, rows)
 
     def tables(self) -> dict[str, tuple[str, int]]:
@@ -101,9 +101,9 @@ class SqliteStore:
         failpoint("epoch.committed")
         return added
 
-    def shed(self, stream: str) -> list[Shed]:
+    def shed_epochs(self, stream: str) -> list[ShedEpoch]:
         with self.db.read() as db:
-            return list(shed_epochs(db, stream, progress.read_stream(db, stream).boundary))
+            return list(read_shed_epochs(db, stream, progress.read_stream(db, stream).boundary))
 
     def close_group(self, stream: str) -> None:
         with self.db.write() as db:
@@ -133,9 +133,9 @@ class SqliteStore:
         with self.db.read() as db:
             return carried.read_states(db, version.plan, keys, due_us, at_boundary=at_boundary)
 
-    def unfit(self, version: Version) -> bool:
+    def needs_rebase(self, version: Version) -> bool:
         with self.db.read() as db:
-            return carried.unfit(db, version.id)
+            return carried.needs_rebase(db, version.id)
 
     def stage(
         self,
@@ -144,11 +144,11 @@ class SqliteStore:
         rows: pa.Table,
         values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
-    ) -> Staged:
+    ) -> StagedBuild:
         with self.db.write() as db:
             return generations.stage(db, version, full, rows, values, after)
 
-    def audit_staged(self, staged: Staged, group: int, note: str = "") -> AuditResult:
+    def audit_staged(self, staged: StagedBuild, group: int, note: str = "") -> AuditResult:
         with self.db.read() as db:
             return generations.audit_staged(db, staged, group, note)
 
@@ -156,9 +156,9 @@ class SqliteStore:
         self,
         stream: str,
         since: int,
-        reached: Reached,
+        reached: FlowProgress,
         group: int,
-        staged: Sequence[Staged],
+        staged: Sequence[StagedBuild],
         audits: Sequence[AuditResult],
     ) -> int:
         with self.db.write() as db:

@@ -1,4 +1,5 @@
-"""What the layers ask of a store. SQLite implements it here; another database may implement it too.
+"""The protocol of the serving store, used by the layers. SQLite implements it here; another
+database may implement it too.
 
 All writes of one call happen in one transaction, and each is refused with `Fenced` once a newer
 process has become the writer. Readers see whole transactions only: the old answer or the new one,
@@ -19,9 +20,9 @@ from headrace.compile.flow import FlowPlan
 from headrace.compile.plan import Plan, ViewPlan
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
-from headrace.serving.watermark import EventTime, Reached, Times, event_time
+from headrace.serving.watermark import EventTime, FlowProgress, Times, event_time
 
-# Key, time and place of its last event, state, and when its timer is to fire.
+# Key, time and offset of its last event, state, and when its timer fires.
 StateRow = tuple[str, int, int, bytes, int | None]
 
 
@@ -56,13 +57,13 @@ class StreamState:
     """How far a stream, or a flow of joined ones, has come in the store."""
 
     plan: FlowPlan
-    reached: Reached  # speed has committed up to here
-    built: Reached  # batch answers up to here
+    reached: FlowProgress  # speed has committed up to here
+    built: FlowProgress  # the newest generation contains everything up to here
     generation: int
-    heard_at: Times  # when speed last took something from each partition
+    received_at: Times  # when speed last received an event of each partition
     committed_at: int | None  # when the newest epoch was committed
     promoted_at: int | None
-    shed: int = 0  # events after the boundary that speed has passed over
+    shed: int = 0  # events after the boundary that speed has shed
 
     @property
     def position(self) -> Position:
@@ -72,42 +73,44 @@ class StreamState:
     def boundary(self) -> Position:
         return self.built.position
 
-    def after(self, position: Position, highs: Times, at_us: int) -> Reached:
-        """What the flow has reached when it takes all up to a position at a moment; `highs` are
-        those there.
+    def after(self, position: Position, highs: Times, at_us: int) -> FlowProgress:
+        """The progress after all events up to a position are processed at a time; `highs` are the
+        highest event times there.
         """
-        times = self._times(highs, self.heard(position, at_us), at_us)
-        return Reached(position, highs, tuple(time.watermark_us for time in times))
+        times = self._times(highs, self.received(position, at_us), at_us)
+        return FlowProgress(position, highs, tuple(time.watermark_us for time in times))
 
-    def heard(self, position: Position, at_us: int) -> Times:
-        """When each partition was heard last, if all up to a position is taken at a moment."""
-        offsets = zip(self.heard_at, self.position.offsets, position.offsets, strict=True)
+    def received(self, position: Position, at_us: int) -> Times:
+        """When each partition last received an event, if all up to a position are processed at a
+        time.
+        """
+        offsets = zip(self.received_at, self.position.offsets, position.offsets, strict=True)
         return tuple(at_us if before < after else at for at, before, after in offsets)
 
     def due(self, now_us: int) -> bool:
-        """Whether silence alone has brought a watermark further."""
+        """Whether a watermark advances because partitions have become idle."""
         return self.after(self.position, self.reached.highs, now_us) != self.reached
 
     def event_times(self, now_us: int) -> list[EventTime]:
-        """Of each stream, which partitions hold its watermark back and which are set aside."""
-        return self._times(self.reached.highs, self.heard_at, now_us)
+        """Of each stream, its watermark, the partition that holds it back, and the idle ones."""
+        return self._times(self.reached.highs, self.received_at, now_us)
 
-    def _times(self, highs: Times, heard_at: Times, now_us: int) -> list[EventTime]:
-        parts, told = (self.plan.parts(highs), self.plan.parts(heard_at)), self.reached.marks
+    def _times(self, highs: Times, received_at: Times, now_us: int) -> list[EventTime]:
+        parts, before = (self.plan.parts(highs), self.plan.parts(received_at)), self.reached.marks
         return [
-            event_time(tops, heard, mark, now_us, stream.watermark[1], stream.idle_us)
+            event_time(tops, received, mark, now_us, stream.watermark[1], stream.idle_us)
             if stream.watermark
             else EventTime()
-            for stream, tops, heard, mark in zip(self.plan.streams, *parts, told, strict=True)
+            for stream, tops, received, mark in zip(self.plan.streams, *parts, before, strict=True)
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """A group of epochs, and what they have reached."""
+    """A group of epochs, and the progress at its end."""
 
     number: int
-    reached: Reached
+    reached: FlowProgress
 
 
 NOW = 2**31 - 1  # newer than every group
@@ -115,33 +118,33 @@ NOW = 2**31 - 1  # newer than every group
 
 @dataclass(frozen=True, slots=True)
 class CarriedEpoch:
-    """What an epoch brings to a carried view beside its rows. `rebased` says that rows and states
-    begin at the boundary, not where the epoch begins, and replace what speed had.
+    """What an epoch adds to a carried view beside its rows. `rebased` says that rows and states
+    were computed from the boundary, not from the start of the epoch, and replace those of speed.
     """
 
     states: Sequence[StateRow]
     rebased: bool = False
     disorder: int | None = None  # the newest group with events out of order, or NOW
-    provisional: bool = False  # the rows do not fit the generation
+    provisional: bool = False  # the rows are not consistent with the generation
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One micro-batch to commit: where it lies, what it held, and its partials by view version.
-    One without events brings only the watermark further.
+    """One micro-batch to commit: its range, its counts, and its partials by view version. One
+    without events only advances the watermark.
     """
 
     stream: str
-    generation: int  # the one beside which it was computed
+    generation: int  # the newest one when it was computed
     lower: Position
-    reached: Reached
+    reached: FlowProgress
     counts: dict[str, int]  # events, late, duplicates, dead letters
     rows: dict[str, pa.Table]  # version id -> rows of key and lifted columns
     started_at: int
-    # Version id -> what is carried on. The rows of such a version name their group in CUT, or NOW
-    # for that of this epoch.
+    # Version id -> states of carried views. The rows of such a version have their group in CUT, or
+    # NOW for the group of this epoch.
     carried: dict[str, CarriedEpoch] = field(default_factory=dict)
-    # Version id -> rows of its answer that are no longer true, until batch has counted again.
+    # Version id -> how many rows of its answer are wrong until the next generation.
     provisional: dict[str, int] = field(default_factory=dict)
     shedding: Shedding | None = None
 
@@ -151,14 +154,14 @@ class Epoch:
 
     @property
     def shed(self) -> int:
-        """How many events of the range were passed over."""
+        """How many events of the range were shed."""
         seen = sum(self.counts[name] for name in ("events", "duplicates", "dead_letters"))
         return len(self.range) - seen if self.shedding else 0
 
 
 @dataclass(frozen=True, slots=True)
-class Shed:
-    """What one epoch has passed over."""
+class ShedEpoch:
+    """An epoch that has shed events."""
 
     number: int
     range: PositionRange
@@ -167,7 +170,7 @@ class Shed:
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedBuild:
     """A build's result for one version, ready to be promoted."""
 
     version: Version
@@ -192,7 +195,7 @@ class AuditResult:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What applying a plan does to one name."""
+    """What deploying a plan does to one view."""
 
     name: str
     what: str  # new, rebuild, reread, removed, unchanged
@@ -200,29 +203,28 @@ class Change:
 
 
 class Superseded(Exception):
-    """What is to be written was computed beside a generation that is no longer the newest, or for
-    other versions of views than are deployed. Nothing was written; the caller reads the store and
-    computes it again.
+    """The result was computed for a generation that is no longer the newest, or for versions of
+    views that are not deployed. Nothing was written; the caller reads the store and computes again.
     """
 
 
 class Store(Protocol):
+    """The serving store of a project."""
+
     path: Path  # where the store is, for readers in other processes
 
     def take_over(self) -> None:
         """Become the writer; an earlier writer is fenced from now on."""
 
     def deploy(self, plan: Plan) -> list[Change]:
-        """Make the plan the deployed one. Changed views begin as `building` beside the old
-        version.
-        """
+        """Deploy a plan. Changed views start as `building` beside the old version."""
 
     def deployed(self) -> Plan | None: ...
 
     def stream(self, name: str) -> StreamState: ...
 
-    def note_table(self, name: str, version: str, rows: pa.Table | None = None) -> None:
-        """The content of a table that is in use from now on, with its rows if they are known."""
+    def record_table(self, name: str, version: str, rows: pa.Table | None = None) -> None:
+        """Record the version of a table that is used from now on, with its rows if known."""
 
     def tables(self) -> dict[str, tuple[str, int]]:
         """The version of each table and when it was loaded."""
@@ -231,17 +233,17 @@ class Store(Protocol):
 
     def commit_epoch(self, epoch: Epoch) -> bool:
         """Add an epoch; False (and nothing done) when it was committed before. `Superseded` if a
-        generation was promoted since it was begun, so that states and groups that it read are
+        generation was promoted since it was started, so that states and groups that it read are
         gone, or a version was deployed for which it has no rows.
         """
 
-    def shed(self, stream: str) -> list[Shed]:
-        """What speed has passed over after the boundary, newest first."""
+    def shed_epochs(self, stream: str) -> list[ShedEpoch]:
+        """The epochs after the boundary that have shed events, newest first."""
 
     def close_group(self, stream: str) -> None: ...
 
     def close_old_group(self, stream: str) -> None:
-        """Close a group that is old enough, though no epoch has come that would begin another."""
+        """Close the open group if it is old enough, without waiting for an epoch."""
 
     def closed_groups(self, stream: str) -> list[GroupState]: ...
 
@@ -249,15 +251,15 @@ class Store(Protocol):
         """The groups after the boundary, the open one included."""
 
     def states_count(self, version: Version) -> int:
-        """How many states there are, at most."""
+        """The number of states; a key may count twice."""
 
     def states(
         self, version: Version, keys: Sequence[str] | None, due_us: int | None, *, at_boundary: bool
     ) -> list[StateRow]:
         """The states of these keys, and of those whose timer is due; without keys, of all."""
 
-    def unfit(self, version: Version) -> bool:
-        """Whether speed's rows do not fit the generation until they are folded again."""
+    def needs_rebase(self, version: Version) -> bool:
+        """Whether speed must compute the rows of a carried version again from the boundary."""
 
     def stage(
         self,
@@ -266,21 +268,21 @@ class Store(Protocol):
         rows: pa.Table,
         values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
-    ) -> Staged:
-        """Put a build's rows beside the answer, with the values behind exact distinct counts: of
-        each partial column the keys and values (`v`).
+    ) -> StagedBuild:
+        """Stage a build's rows, with the values behind exact distinct counts: for each partial
+        column the keys and values (`v`).
         """
 
-    def audit_staged(self, staged: Staged, group: int, note: str = "") -> AuditResult:
-        """Compare a staged build with what speed served for the same positions."""
+    def audit_staged(self, staged: StagedBuild, group: int, note: str = "") -> AuditResult:
+        """Compare a staged build with speed's answer for the same positions."""
 
     def promote(
         self,
         stream: str,
         since: int,
-        reached: Reached,
+        reached: FlowProgress,
         group: int,
-        staged: Sequence[Staged],
+        staged: Sequence[StagedBuild],
         audits: Sequence[AuditResult],
     ) -> int:
         """Make staged builds the generation that follows `since`, and drop speed's rows up to

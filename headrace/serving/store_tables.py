@@ -1,4 +1,4 @@
-"""The tables of the store, beside those of the states of carried views, which are made as views are
+"""The tables of the store. The tables of states of carried views are created when they are
 deployed.
 
 SQL that SQLite and PostgreSQL have in common, but for WITHOUT ROWID, AUTOINCREMENT and the names of
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from headrace.core.migrations import DatabaseFormat, SqlConnection
 
-WRITER = "writer"  # of `_meta`: the token of the process that may write
+WRITER = "writer"  # the key in `_meta` of the token of the current writer
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS _streams (
@@ -108,9 +108,7 @@ CREATE TABLE IF NOT EXISTS _watch_looks (
 
 
 def _fence(db: SqlConnection) -> None:
-    """A process of an earlier Headrace may still run beside the one that migrates, and would write
-    rows as it knows them.
-    """
+    """A running process of an earlier Headrace would write rows of the old format."""
     db.execute("UPDATE _meta SET value = CAST(value AS INTEGER) + 1 WHERE key = ?", (WRITER,))
 
 

@@ -1,8 +1,8 @@
-"""The rows of the project's tables, as Spark has read them, for queries that join views with them.
+"""The rows of the project's tables, as read by Spark, for queries that join views with them.
 
-They are written with the version of a table's content, in the transaction that notes it, so an
-answer joins with the version that `as_of` names. A table with more than `ROWS_MAX` rows is not
-here; it can be joined with streams. tests/serving/test_table_rows.py checks both.
+They are written with the version of a table, in the transaction that records it, so an answer joins
+with the version that `as_of` names. A table with more than `ROWS_MAX` rows is not stored; it can
+only be joined with streams. tests/serving/test_table_rows.py checks both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPES = {
 
 
 def write_rows(db: Transaction, name: str, table: pa.Table | None) -> None:
-    """Keep a table's rows in place of those before; none if there are too many."""
+    """Replace the stored rows of a table; none are stored if there are too many."""
     db.execute("DELETE FROM _table_rows WHERE name = ?", (name,))
     if table is None or table.num_rows > ROWS_MAX:
         return
@@ -39,7 +39,7 @@ def read_rows(db: Transaction, name: str) -> pa.Table:
     if row is None:
         raise Unsupported(
             f"table '{name}' cannot be joined with views",
-            detail=f"it has more than {ROWS_MAX:,} rows, or was not loaded yet.",
+            detail=f"it has more than {ROWS_MAX:,} rows, or is not loaded yet.",
         )
     table = pa.ipc.open_stream(row[0]).read_all()
     for n, field in enumerate(table.schema):

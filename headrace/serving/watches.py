@@ -1,9 +1,9 @@
-"""The watches of a project: what each looks for, since when, and how it ended.
+"""The watches of a project: what each searches for, since when, and how it ended.
 
-A watch is a row that is added once and ends once; a changed watch is another row with the same
-name. `lower` is the position at which it began, None until a running project has taken it in, and
-`upper` the position beyond which its constants need not be compared any more.
-tests/serving/test_watching.py and tests/run/test_watchbook.py check it.
+A watch is a row that is inserted once and ends once; a changed watch is another row with the same
+name. `lower` is the position at which it starts, NULL until a running project has started it, and
+`upper` the position from which on its constants are not compared any more.
+tests/serving/test_match_raiser.py and tests/run/test_watchbook.py check it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from headrace.core.position import Position
 from headrace.core.time import iso
 from headrace.destination.kinds import Destination
 from headrace.serving.database import Transaction
-from headrace.serving.notices import end_notice, read_destinations
+from headrace.serving.notifications import notify_end, read_destinations
 
 ACTIVE, ENDED, REMOVED = "active", "ended", "removed"
-_ENDLESS = 2**63 - 1
+_OPEN_ENDED = 2**63 - 1
 _SHOWN = (
     "number, name, state, severity, matches, kept, added_at, added_by, until_us, matches_max, "
     "ended_at, why, shape, text"
@@ -32,26 +32,26 @@ _KNOWN = "SELECT max(number) FROM _watches GROUP BY lower(name)"
 
 
 class WatchStatus(msgspec.Struct, frozen=True):
-    """A watch as it is told."""
+    """A watch and its state."""
 
     number: int
     name: str
     state: str  # active, ended
     severity: str
     matches: int
-    kept: bool  # added while the project ran; else it is in the project's files
+    kept: bool  # added to the running project; else it is in the project's files
     added_at: str
     added_by: str
     until: str | None
     matches_max: int | None
     ended_at: str | None
-    why: str | None  # it has ended
+    why: str | None  # why it has ended
     shape: str
     text: str
 
 
-class WatchNumbers(msgspec.Struct, frozen=True):
-    """How many watches there are of each kind, their matches, and their notifications."""
+class WatchCounts(msgspec.Struct, frozen=True):
+    """How many watches there are in each state, their matches, and their notifications."""
 
     live: int
     ended: int
@@ -62,8 +62,8 @@ class WatchNumbers(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
-    """What is needed of a watch to raise its matches."""
+class ActiveWatch:
+    """An active watch, as needed to raise its matches."""
 
     number: int
     name: str
@@ -77,8 +77,8 @@ class Watching:
 def add(
     db: Transaction, watch: WatchPlan, kept: bool, who: str, now_us: int, lower: str | None
 ) -> None:
-    """One watch more, inside the caller's transaction; another of its name ends."""
-    finish(db, watch.name, "another text was given for it", now_us)
+    """Add a watch, inside the caller's transaction; an active one of the same name is removed."""
+    remove_active(db, watch.name, "another text was given for it", now_us)
     db.execute(
         "INSERT INTO _watches VALUES "
         "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'active', 0, NULL, NULL)",
@@ -89,7 +89,7 @@ def add(
     )  # fmt: skip
 
 
-def finish(db: Transaction, name: str, why: str, now_us: int) -> None:
+def remove_active(db: Transaction, name: str, why: str, now_us: int) -> None:
     """Remove the active watch of this name, if there is one; nobody is notified."""
     db.execute(
         "UPDATE _watches SET state = 'removed', ended_at = ?, why = ? "
@@ -99,7 +99,7 @@ def finish(db: Transaction, name: str, why: str, now_us: int) -> None:
 
 
 def remove(db: Transaction, name: str, who: str, now_us: int) -> None:
-    """Take a watch away, also one that has ended; its alerts stay."""
+    """Remove a watch, also one that has ended; its alerts stay."""
     db.execute(
         "UPDATE _watches SET state = 'removed', ended_at = coalesce(ended_at, ?), "
         "why = coalesce(why, ?) WHERE lower(name) = lower(?) AND state <> 'removed'",
@@ -107,35 +107,35 @@ def remove(db: Transaction, name: str, who: str, now_us: int) -> None:
     )
 
 
-def end(db: Transaction, watch: Watching, why: str, now_us: int) -> None:
-    """A watch ends by itself, and says so once, inside the caller's transaction."""
+def end_watch(db: Transaction, watch: ActiveWatch, why: str, now_us: int) -> None:
+    """End a watch and notify its destinations once, inside the caller's transaction."""
     ended = db.execute(
         "UPDATE _watches SET state = 'ended', ended_at = ?, why = ? "
         "WHERE number = ? AND state = 'active'",
         (now_us, why, watch.number),
     ).rowcount
     if ended:
-        end_notice(db, watch, watch.number, why, now_us)
+        notify_end(db, watch, watch.number, why, now_us)
 
 
-def deploy_files(db: Transaction, said: Sequence[WatchPlan], who: str, now_us: int) -> None:
-    """Note which watches of the project's files are new, changed and removed. One that has ended
-    and is still there stays ended.
+def deploy_files(db: Transaction, watches: Sequence[WatchPlan], who: str, now_us: int) -> None:
+    """Record which watches of the project's files are new, changed and removed. One that has ended
+    and is unchanged stays ended.
     """
     rows = db.execute(
         f"SELECT name, text FROM _watches WHERE number IN ({_KNOWN}) "
         "AND state <> 'removed' AND NOT kept"
     )
     before = dict(rows.fetchall())
-    for watch in said:
+    for watch in watches:
         if before.pop(watch.name, None) != watch.text:
             add(db, watch, False, who, now_us, None)
     for name in before:
-        finish(db, name, "it is not in the project's files any more", now_us)
+        remove_active(db, name, "it is not in the project's files any more", now_us)
 
 
-def shapes(db: Transaction) -> dict[str, str]:
-    """A text of each shape that an active watch which is kept here has."""
+def kept_shapes(db: Transaction) -> dict[str, str]:
+    """Of each shape of active watches that are kept in the store, the text of one."""
     return dict(
         db.execute(
             "SELECT shape, text FROM _watches WHERE number IN (SELECT min(number) FROM _watches "
@@ -145,18 +145,20 @@ def shapes(db: Transaction) -> dict[str, str]:
 
 
 def added_shapes(db: Transaction) -> set[str]:
-    """The shapes of all watches that are kept here, also of those that have ended."""
+    """The shapes of all watches that are kept in the store, also of ended ones."""
     return {shape for (shape,) in db.execute("SELECT DISTINCT shape FROM _watches WHERE kept")}
 
 
 def kept_names(db: Transaction) -> list[str]:
-    """The active watches that are kept here."""
+    """The names of active watches that are kept in the store."""
     rows = db.execute("SELECT name FROM _watches WHERE state = 'active' AND kept")
     return [name for (name,) in rows]
 
 
-def begin(db: Transaction, shape: str, position: Position) -> None:
-    """Watches that were added while nothing ran begin here, and those that ended are closed."""
+def start_watches(db: Transaction, shape: str, position: Position) -> None:
+    """Start the watches that were added while the project was stopped at this position, and set the
+    upper position of those that have ended.
+    """
     db.execute(
         "UPDATE _watches SET lower = ? WHERE shape = ? AND lower IS NULL",
         (str(position), shape),
@@ -167,8 +169,8 @@ def begin(db: Transaction, shape: str, position: Position) -> None:
     )
 
 
-def unclosed(db: Transaction) -> set[str]:
-    """The shapes that still compare constants of watches that have ended."""
+def shapes_to_close(db: Transaction) -> set[str]:
+    """The shapes of ended watches whose constants are still compared."""
     rows = db.execute(
         "SELECT DISTINCT shape FROM _watches WHERE upper IS NULL AND state <> ?", (ACTIVE,)
     )
@@ -178,8 +180,8 @@ def unclosed(db: Transaction) -> set[str]:
 def constants(
     db: Transaction, shape: ShapePlan, boundary: Position
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rows of the shape's table of constants, and of the table of their bounds. What ended
-    before the boundary is not compared with anything any more.
+    """The rows of the shape's table of constants, and of the table of their bounds, without watches
+    that ended before the boundary.
     """
     rows, known = list[dict[str, Any]](), list[tuple[Any, ...]]()
     for number, values, lower, upper in db.execute(
@@ -196,15 +198,15 @@ def constants(
         row |= {"_watch": number}
         row |= {f"_from{n}": offset for n, offset in enumerate(Position.parse(lower).offsets)}
         count = len(Position.parse(lower).offsets)
-        last = ends.offsets if ends else (_ENDLESS,) * count
+        last = ends.offsets if ends else (_OPEN_ENDED,) * count
         rows.append(row | {f"_to{n}": offset for n, offset in enumerate(last)})
     weakest = {"min": min, "max": max}
     bounds = {f"_c{n}": weakest[which](v[n] for v in known) for n, which in shape.bounds if known}
     return rows, [bounds] if known else []
 
 
-def watching(db: Transaction, numbers: Iterable[int]) -> dict[int, Watching]:
-    """Those of the watches that are active."""
+def active_watches(db: Transaction, numbers: Iterable[int]) -> dict[int, ActiveWatch]:
+    """The active ones of these watches, by number."""
     found = {}
     for number in set(numbers):
         row = db.execute(
@@ -213,33 +215,33 @@ def watching(db: Transaction, numbers: Iterable[int]) -> dict[int, Watching]:
             (number,),
         ).fetchone()
         if row:
-            found[number] = _watching(row)
+            found[number] = _active_watch(row)
     return found
 
 
-def due(db: Transaction, now_us: int) -> list[Watching]:
-    """The active watches whose moment has come."""
+def expired_watches(db: Transaction, now_us: int) -> list[ActiveWatch]:
+    """The active watches whose UNTIL has passed."""
     rows = db.execute(
         "SELECT number, name, severity, destinations, until_us, matches_max, matches FROM _watches "
         "WHERE state = 'active' AND until_us <= ? AND lower IS NOT NULL ORDER BY until_us",
         (now_us,),
     )
-    return [_watching(row) for row in rows]
+    return [_active_watch(row) for row in rows]
 
 
-def _watching(row: Sequence[Any]) -> Watching:
+def _active_watch(row: Sequence[Any]) -> ActiveWatch:
     number, name, severity, text, until, most, matches = row
-    return Watching(number, name, severity, read_destinations(text), until, most, matches)
+    return ActiveWatch(number, name, severity, read_destinations(text), until, most, matches)
 
 
 def destinations_of(db: Transaction) -> dict[str, Destination]:
-    """All that watches notify, by name."""
+    """All destinations of watches, by name."""
     rows = db.execute("SELECT DISTINCT destinations FROM _watches")
     return {one.name: one for (text,) in rows for one in read_destinations(text)}
 
 
-def into_streams(db: Transaction) -> list[WatchPlan]:
-    """The active watches whose matches are events of other streams."""
+def watches_into_streams(db: Transaction) -> list[WatchPlan]:
+    """The active watches whose matches are sent to streams."""
     rows = db.execute("SELECT name, text, shape, destinations FROM _watches WHERE state = 'active'")
     found = ((*row, read_destinations(text)) for *row, text in rows)
     return [
@@ -270,8 +272,8 @@ def status(db: Transaction, name: str) -> WatchStatus:
     return _status(row)
 
 
-def numbers(db: Transaction, problems: Sequence[str] = ()) -> WatchNumbers | None:
-    """All watches in numbers; None if there are none."""
+def count_watches(db: Transaction, problems: Sequence[str] = ()) -> WatchCounts | None:
+    """The counts of all watches; None if there are no watches."""
     found = {
         state: (count, matches)
         for state, count, matches in db.execute(
@@ -289,7 +291,7 @@ def numbers(db: Transaction, problems: Sequence[str] = ()) -> WatchNumbers | Non
     )
     live, ended = found.get(ACTIVE, (0, 0)), found.get(ENDED, (0, 0))
     waiting, failed = sent.get("waiting", 0), sent.get("failed", 0)
-    return WatchNumbers(live[0], ended[0], live[1] + ended[1], waiting, failed, list(problems))
+    return WatchCounts(live[0], ended[0], live[1] + ended[1], waiting, failed, list(problems))
 
 
 def _status(row: Sequence[Any]) -> WatchStatus:
@@ -305,8 +307,8 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def names_of(db: Transaction, shapes: Sequence[str]) -> list[str]:
-    """The watches that there ever were of some shapes."""
+def names_by_shape(db: Transaction, shapes: Sequence[str]) -> list[str]:
+    """The names of all watches of some shapes, also of removed ones."""
     marks = ", ".join("?" * len(shapes))
     sql = f"SELECT DISTINCT name FROM _watches WHERE shape IN ({marks})"
     return [name for (name,) in db.execute(sql, shapes).fetchall()] if shapes else []

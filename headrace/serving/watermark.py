@@ -1,15 +1,14 @@
-"""How far event time has come: what is told with answers, and what triggers, patterns, timers and
-outer rows wait for.
+"""The watermark: how far event time has come. Answers report it; triggers, patterns, timers and
+outer joins wait for it.
 
-The watermark is the highest event time of the slowest partition, less the delay. A partition from
-which nothing has come for `idle` is set aside until it is heard again; the one heard last never
-is. Whether a partition is idle is a question of processing time: when speed last took something
-from it, not when that arrived, or a backlog would look like silence. So a watermark is decided
-once, by the epoch or the build that brings a flow to a place, and kept with that place in the
-transaction of its rows: all others read it there. It never goes back. Where silence alone would
-bring it further, speed commits an epoch without events. Lateness does not depend on it (see
-log/lateness.py). tests/serving/test_watermark.py checks it with a held clock, tests/transcripts
-what waits for it.
+The watermark is the highest event time of the slowest partition, less the delay. A partition
+without events for `idle` is ignored until it receives one again; the one that received an event
+last is never ignored. Idleness is measured in processing time: when speed last received an event,
+not when the event arrived, so that a backlog does not look idle. So a watermark is decided once, by
+the epoch or build that advances a flow to a position, and saved with that position in the
+transaction of its rows; all others read it there. It never goes back. Where idleness alone advances
+it, speed commits an epoch without events. Lateness does not depend on it (see log/lateness.py).
+tests/serving/test_watermark.py checks it with a fake clock, tests/transcripts what waits for it.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ Times = tuple[int | None, ...]  # in microseconds
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
-    """A place in the log of a flow, and how far event time had come there.
+class FlowProgress:
+    """A position of a flow, and how far event time has come there.
 
-    >>> here, later = (Reached(Position((3,)), (9,), (mark,)) for mark in (4, 5))
+    >>> here, later = (FlowProgress(Position((3,)), (9,), (mark,)) for mark in (4, 5))
     >>> here <= later, later <= here
     (True, False)
     """
@@ -35,8 +34,8 @@ class Reached:
     highs: Times  # the highest event time in each partition
     marks: Times  # the watermark of each stream
 
-    def __le__(self, other: Reached) -> bool:
-        """Whether the other is as far, both in the log and in event time."""
+    def __le__(self, other: FlowProgress) -> bool:
+        """Whether the other is at least as far, both in the log and in event time."""
         pairs = zip(self.marks, other.marks, strict=True)
         return self.position <= other.position and all(
             mark is None or (far is not None and mark <= far) for mark, far in pairs
@@ -44,29 +43,29 @@ class Reached:
 
     @property
     def watermark_us(self) -> int | None:
-        """Of joined streams the slowest's, once all have one."""
+        """The watermark of the slowest stream, once all have one."""
         known = [mark for mark in self.marks if mark is not None]
         return min(known) if len(known) == len(self.marks) else None
 
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """The watermark, the partition that holds it back, and since when others are set aside."""
+    """The watermark, the partition that holds it back, and the idle partitions."""
 
     watermark_us: int | None = None
     held_by: int | None = None
-    idle: tuple[tuple[int, int], ...] = ()  # partition, when it was heard last
+    idle: tuple[tuple[int, int], ...] = ()  # partition, when it last received an event
 
 
 def event_time(
     highs: Sequence[int | None],
-    heard_at: Sequence[int | None],
-    told_us: int | None,
+    received_at: Sequence[int | None],
+    before_us: int | None,
     now_us: int,
     delay_us: int,
     idle_us: int,
 ) -> EventTime:
-    """How far a stream has come; a partition without any event time takes no part.
+    """The event time of a stream; a partition without any event time is ignored.
 
     >>> event_time((70, 50), (200, 190), None, now_us=210, delay_us=10, idle_us=60)
     EventTime(watermark_us=40, held_by=1, idle=())
@@ -74,12 +73,12 @@ def event_time(
     EventTime(watermark_us=60, held_by=0, idle=((1, 100),))
     """
     known = {n: high for n, high in enumerate(highs) if high is not None}
-    heard = {n: heard_at[n] or 0 for n in known}
+    received = {n: received_at[n] or 0 for n in known}
     if not known:
-        return EventTime(told_us)
-    silent_before = min(now_us - idle_us, max(heard.values()))
-    idle = tuple((n, at) for n, at in heard.items() if at < silent_before)
-    active = [n for n in known if heard[n] >= silent_before]
+        return EventTime(before_us)
+    idle_before = min(now_us - idle_us, max(received.values()))
+    idle = tuple((n, at) for n, at in received.items() if at < idle_before)
+    active = [n for n in known if received[n] >= idle_before]
     slowest = min(active, key=lambda n: known[n])
     mark_us = known[slowest] - delay_us
-    return EventTime(mark_us if told_us is None else max(mark_us, told_us), slowest, idle)
+    return EventTime(mark_us if before_us is None else max(mark_us, before_us), slowest, idle)

@@ -78,7 +78,7 @@ def follow(
     events: int,
 ) -> CarriedRows:
     """Fold the epoch's events onto the states at speed's position."""
-    if not version.live or behind.store.unfit(version):
+    if not version.live or behind.store.needs_rebase(version):
         # Without a generation, or beside one that does not fit, there is nothing to go on from.
         waits = CarriedEpoch([], disorder=NOW, provisional=True)
         return CarriedRows(pa.table({}), waits, again=True)

@@ -24,7 +24,7 @@ from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.spans import span
 from headrace.serving.store import NOW, CarriedEpoch, Epoch, Version
-from headrace.serving.watermark import Reached, Times
+from headrace.serving.watermark import FlowProgress, Times
 from headrace.spark.feed import high_sql
 from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
@@ -115,7 +115,7 @@ def _work(
     spark: Any,
     version: Version,
     behind: Behind,
-    deciding: Future[Reached],
+    deciding: Future[FlowProgress],
     given: dict[str, Any],
     events: int,
 ) -> pa.Table | CarriedRows:
@@ -130,7 +130,7 @@ def _rebase(
     spark: Any,
     made: dict[Version, pa.Table | CarriedRows],
     behind: Behind,
-    reached: Reached,
+    reached: FlowProgress,
 ) -> None:
     """Fold those views again from the boundary that have met events out of order."""
     again = [
@@ -169,8 +169,8 @@ class _Joined:
         memory: JoinHistory,
         versions: list[Version],
         counting: Sequence[Future[Counted]],
-        before: Reached,
-        after: Reached,
+        before: FlowProgress,
+        after: FlowProgress,
     ) -> None:
         self.memory, self.flow, self.before, self.after = memory, memory.flow, before, after
         self.lows = [job.result().low for job in counting]
@@ -241,7 +241,7 @@ def _count(frame: Any, stream: StreamPlan, highs: Times) -> Counted:
 
 def _reached(
     behind: Behind, range: PositionRange, counting: Sequence[Future[Counted]], at_us: int
-) -> Reached:
+) -> FlowProgress:
     """Where the epoch ends. The watermark there is decided now, once for all that reads it."""
     highs = tuple(high for job in counting for high in job.result().highs)
     return behind.state.after(range.upper, highs, at_us)

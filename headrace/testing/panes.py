@@ -52,7 +52,7 @@ class RowState:
 
 
 @dataclass
-class Subscriber:
+class ReferenceSubscriber:
     """One subscription; `keys`, `window` and `count` name the view's columns, and `sessions` says
     that the windows are sessions.
     """
@@ -236,9 +236,11 @@ def _alike(one: Row | None, other: Row | None) -> bool:
     return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
 
 
-def subscriber_of(declared: Declarations, columns: tuple[str, ...], text: str) -> Subscriber:
+def subscriber_of(
+    declared: Declarations, columns: tuple[str, ...], text: str
+) -> ReferenceSubscriber:
     """The subscriber of a text, with the columns that its definition names."""
-    bare = Subscriber(text, (), None, None)
+    bare = ReferenceSubscriber(text, (), None, None)
     query = next(q for q in declared.queries if q.name.lower() == bare.view.lower())
     listed = re.match(r"\s*SELECT\s+(.+?)\s+FROM\s", query.text, re.I | re.S)
     items = [item.strip() for item in split(listed[1] if listed else "", ",")]
@@ -249,7 +251,7 @@ def subscriber_of(declared: Declarations, columns: tuple[str, ...], text: str) -
     window = next((n for n, item in named.items() if "window(" in item.lower()), None)
     count = next((n for n, item in named.items() if item.lower().startswith("count(*)")), None)
     sessions = window is not None and named[window].lower().startswith("session_window(")
-    return Subscriber(
+    return ReferenceSubscriber(
         text, columns if over_views else keys, window, count, sessions and not over_views
     )
 

@@ -30,7 +30,7 @@ from headrace.testing.declarations import (
     WatchDeclaration,
 )
 from headrace.testing.decode import DecodeError, decoded, id_of, key_of, raw_of, typed
-from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
+from headrace.testing.panes import ReferenceSubscriber, streams_behind, subscriber_of
 from headrace.testing.reference import Reference, StreamWatermark, Timestamp
 from headrace.testing.reference.computed import computed
 from headrace.testing.reference_watch import ReferenceWatch
@@ -132,7 +132,7 @@ class ReferenceEngine:
         self._declared, self._now_us = transcript.declared, ARRIVAL_US
         self._watchers = [self._watcher(watch) for watch in transcript.declared.watches]
         if transcript.subscribe:
-            view = Subscriber(transcript.subscribe, (), None, None).view
+            view = ReferenceSubscriber(transcript.subscribe, (), None, None).view
             columns = self._reference.columns(view)
             self._subscriber = subscriber_of(self._declared, columns, transcript.subscribe)
 

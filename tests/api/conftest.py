@@ -62,12 +62,12 @@ from headrace.define.stream_subscription import subscribed_name
 from headrace.ingest.intake import Intake, Receipt
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
+from headrace.serving.alerts import Alert, AlertCounts, AlertFilter, AlertGroup, Alerts
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
-from headrace.serving.hearer import Heard, Hearer, Hearing
 from headrace.serving.late import LateAnswer, LateWindow
-from headrace.serving.ledger import Alert, AlertCounts, AlertGroup, Alerts, Wanted
 from headrace.serving.rules import RuleVersion
 from headrace.serving.store import AuditResult
+from headrace.serving.subscriber import OpenSubscription, Subscriber, SubscriptionEvent
 from headrace.serving.watches import WatchStatus
 from tests.access.users import bearer, open_access
 
@@ -183,7 +183,7 @@ def definition(**changes: Any) -> StreamDefinition:
 class FakeRuleService:
     """Answers as it was told; tests/api/test_rule_handlers.py has one with a store."""
 
-    def alerts(self, wanted: Wanted) -> Alerts:
+    def alerts(self, wanted: AlertFilter) -> Alerts:
         return FOUND_ALERTS
 
     def alert(self, id: str) -> Alert:
@@ -261,20 +261,28 @@ class Shop:
         self._asked(question)
         return next(answer for answer in ANSWERS if type(answer) is response_type(type(question)))
 
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
+    def live(
+        self, topics: Sequence[str], news: Callable[[], None] = lambda: None
+    ) -> OpenSubscription:
         self._asked("live", list(topics))
-        hearer = Hearer(10, news, lambda hearer: None)
+        subscriber = Subscriber(10, news, lambda subscriber: None)
         raw = msgspec.Raw(b'{"state":"running"}')
-        last = Heard("end", {"reason": "the project is stopping"})
-        hearer.offer([Heard("status", raw, "7"), Heard("view:visitors", {"rows": []}, "8"), last])
-        return hearer
+        last = SubscriptionEvent("end", {"reason": "the project is stopping"})
+        subscriber.offer(
+            [
+                SubscriptionEvent("status", raw, "7"),
+                SubscriptionEvent("view:visitors", {"rows": []}, "8"),
+                last,
+            ]
+        )
+        return subscriber
 
     def subscribed(self, text: str, caller: Caller) -> Object:
         return object_of("view", subscribed_name(text))
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
-    ) -> Hearing:
+    ) -> OpenSubscription:
         self._asked("subscribe", text, after)
         raise NotFound("there is no view")
 

@@ -24,8 +24,8 @@ from headrace.core.time import SECOND
 from headrace.define.settings import HttpSettings, SubscribeSettings
 from headrace.define.stream_subscription import subscribed_name
 from headrace.run.reading import object_named
-from headrace.serving.hearer import Hearing
 from headrace.serving.hub import Hub
+from headrace.serving.subscriber import OpenSubscription
 from tests.access.users import TEST, bearer, open_access, token_of
 from tests.serving.bench import Bench, Click
 from tests.serving.streams_bench import Held
@@ -47,9 +47,9 @@ class Telling(Shop):
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
-    ) -> Hearing:
+    ) -> OpenSubscription:
         assert self.hub is not None
-        return self.hub.join(text, after, news)
+        return self.hub.subscribe(text, after, news)
 
 
 class Place:
@@ -65,7 +65,7 @@ class Place:
     def start(self, port: int = 0) -> None:
         settings = SubscribeSettings(connections_max=3, waiting_max=500)
         self.hub = Hub(self.bench.store.db, settings, lambda known: self.clicks, self.bench.clock)
-        self.clicks.appended = partial(self.hub.broadcast.tell, "clicks")
+        self.clicks.appended = partial(self.hub.broadcast.notify, "clicks")
         self.server = HttpServer(Telling(hub=self.hub), HttpSettings(port=port), self.access)
         self.server.start()
 
@@ -74,7 +74,7 @@ class Place:
         self.server.stop()
 
     def open(self) -> int:
-        return self.hub.broadcast.subscribers
+        return self.hub.broadcast.subscribers_count
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_stream_of_events_has_ids_names_and_json(place: Place) -> None:
 def test_connection_that_is_closed_is_left(place: Place) -> None:
     with Remote(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
-        assert hearing.take()[0].event == "relation"
+        assert hearing.poll()[0].event == "relation"
         assert place.open() == 1
         hearing.close()
     place.bench.send(Click("/a", "ann", 5))
@@ -120,7 +120,7 @@ def test_what_an_event_says_is_no_line_of_the_stream(place: Place) -> None:
     place.bench.send(Click(said, "ann", 5))
     with Remote(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
-        heard = [hearing.take()[0] for _ in range(2)]
+        heard = [hearing.poll()[0] for _ in range(2)]
         hearing.close()
     assert [one.event for one in heard] == ["relation", "pane"]
     assert heard[1].data["row"]["page"] == said
@@ -130,12 +130,12 @@ def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None
     place.bench.send(Click("/a", "ann", 5))
     with Remote(place.server.url, place.token) as remote:
         first = remote.subscribe(HITS)
-        heard = [first.take()[0], first.take()[0]]
+        heard = [first.poll()[0], first.poll()[0]]
         assert [event.event for event in heard] == ["relation", "pane"]
         again = remote.subscribe(HITS, heard[0].id)
-        assert again.take() == [heard[1]]
+        assert again.poll() == [heard[1]]
         other = remote.subscribe(HITS, "12")
-        assert [other.take()[0].event, other.take()[0].event] == ["reset", "relation"]
+        assert [other.poll()[0].event, other.poll()[0].event] == ["reset", "relation"]
 
 
 def test_word_as_last_event_id_is_reset(place: Place) -> None:
@@ -200,13 +200,13 @@ def test_a_stream_is_heard_by_those_who_may_read_it(place: Place) -> None:
     eve = token_of(place.access, "eve", "read", on="stream:clicks")
     with Remote(place.server.url, eve) as remote:
         hearing = remote.subscribe("SUBSCRIBE TO clicks")
-        assert hearing.take()[0].event == "position"
+        assert hearing.poll()[0].event == "position"
         for text in (HITS, "SUBSCRIBE TO nothing"):
             with pytest.raises(Forbidden, match="eve may not read"):
                 remote.subscribe(text)
         place.access.remove_grant("eve", "read", "stream:clicks", TEST)
         place.clicks.send(0, 1)
-        assert hearing.take()[0].event == "failed"
+        assert hearing.poll()[0].event == "failed"
         hearing.close()
 
 
@@ -248,7 +248,7 @@ def test_server_that_is_gone_is_unavailable(place: Place) -> None:
     with Remote(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
         place.stop()
-        told = [event for _ in range(2) for event in hearing.take()]
+        told = [event for _ in range(2) for event in hearing.poll()]
         assert told[-1].event == "end"
         assert hearing.ended
         with pytest.raises(Unavailable):
@@ -261,7 +261,7 @@ def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch) -> Non
     class Silent:
         ended = False
 
-        def take(self, seconds: float = 0.0) -> list[Any]:
+        def poll(self, seconds: float = 0.0) -> list[Any]:
             return []
 
         def close(self) -> None: ...
@@ -276,10 +276,10 @@ def test_a_subscription_ends_when_its_grant_is_taken_back(place: Place) -> None:
     secret = token_of(place.access, "ada", "read", on="view:hits")
     with Remote(place.server.url, secret) as remote:
         hearing = remote.subscribe(HITS)
-        assert hearing.take()[0].event == "relation"
+        assert hearing.poll()[0].event == "relation"
         place.access.remove_grant("ada", "read", "view:hits", TEST)
         place.bench.send(Click("/a", "ann", 5))
-        (last,) = hearing.take()
+        (last,) = hearing.poll()
         assert (last.event, last.data["condition"], hearing.ended) == ("failed", "Forbidden", True)
         with pytest.raises(Forbidden, match="ada may not read anything here"):
             remote.subscribe(HITS)

@@ -13,7 +13,7 @@ from headrace.access.caller import Caller
 from headrace.api.live import ReadableHearing
 from headrace.api.shapes import StatusReport
 from headrace.core.errors import Unauthenticated
-from headrace.serving.hearer import Heard, Hearer
+from headrace.serving.subscriber import Subscriber, SubscriptionEvent
 from tests.access.users import TEST, bearer, token_of
 
 from .conftest import STATUS, TOPOLOGY, Shop, condition
@@ -27,10 +27,10 @@ def ada(access: Access) -> Any:
     access.remove_user("ada-live", TEST)
 
 
-def heard_by(caller: Caller, *events: Heard) -> list[Heard]:
-    hearer = Hearer(10, lambda: None, lambda hearer: None)
-    hearer.offer(list(events))
-    return ReadableHearing(hearer, lambda: caller).take()
+def heard_by(caller: Caller, *events: SubscriptionEvent) -> list[SubscriptionEvent]:
+    subscriber = Subscriber(10, lambda: None, lambda subscriber: None)
+    subscriber.offer(list(events))
+    return ReadableHearing(subscriber, lambda: caller).poll()
 
 
 def raw(state: object) -> msgspec.Raw:
@@ -50,8 +50,8 @@ def test_status_and_topology_are_cut(access: Access, ada: str) -> None:
     caller = access.authenticate_token(ada)
     status, topology = heard_by(
         caller,
-        Heard("status", raw(StatusReport.of(STATUS)), "1"),
-        Heard("topology", raw(TOPOLOGY), "2"),
+        SubscriptionEvent("status", raw(StatusReport.of(STATUS)), "1"),
+        SubscriptionEvent("topology", raw(TOPOLOGY), "2"),
     )
     assert (status.data.streams, [view.name for view in status.data.views]) == ([], ["visitors"])
     assert ([node.id for node in topology.data.nodes], topology.data.edges) == (
@@ -64,8 +64,8 @@ def test_a_change_of_what_is_cut_off_is_not_told(access: Access, ada: str) -> No
     after = msgspec.structs.replace(before, reason="'foreign' broke", streams=[])
     heard = heard_by(
         access.authenticate_token(ada),
-        Heard("status", raw(before), "1"),
-        Heard("status", raw(after), "2"),
+        SubscriptionEvent("status", raw(before), "1"),
+        SubscriptionEvent("status", raw(after), "2"),
     )
     assert [event.id for event in heard] == ["1"]
 
@@ -73,12 +73,12 @@ def test_a_change_of_what_is_cut_off_is_not_told(access: Access, ada: str) -> No
 def test_an_error_is_told_without_what_it_may_name_and_the_end_as_it_is(
     access: Access, ada: str
 ) -> None:
-    named = Heard("status", raw({"error": {"message": "'foreign' broke"}}), "1")
-    error, end = heard_by(access.authenticate_token(ada), named, Heard("end", {}))
+    named = SubscriptionEvent("status", raw({"error": {"message": "'foreign' broke"}}), "1")
+    error, end = heard_by(access.authenticate_token(ada), named, SubscriptionEvent("end", {}))
     assert msgspec.json.decode(msgspec.json.encode(error.data))["error"]["message"] == (
         "the status cannot be told now"
     )
-    assert end == Heard("end", {})
+    assert end == SubscriptionEvent("end", {})
 
 
 def test_who_is_not_known_any_more_hears_nothing_more(
@@ -86,7 +86,7 @@ def test_who_is_not_known_any_more_hears_nothing_more(
 ) -> None:
     caller = access.authenticate_token(ada)
     access.revoke_token(caller.token, TEST)
-    hearer = Hearer(10, lambda: None, lambda hearer: None)
-    hearer.offer([Heard("status", raw(StatusReport.of(STATUS)), "1")])
+    subscriber = Subscriber(10, lambda: None, lambda subscriber: None)
+    subscriber.offer([SubscriptionEvent("status", raw(StatusReport.of(STATUS)), "1")])
     with pytest.raises(Unauthenticated):
-        ReadableHearing(hearer, lambda: access.authenticate_token(ada)).take()
+        ReadableHearing(subscriber, lambda: access.authenticate_token(ada)).poll()

@@ -12,7 +12,7 @@ from headrace.access.access import Access
 from headrace.access.caller import Caller
 from headrace.api.resources.rules import RuleList, RulesRequest
 from headrace.api.resources.watches import WatchesRequest, WatchList
-from headrace.serving.ledger import Alerts, Wanted
+from headrace.serving.alerts import AlertFilter, Alerts
 from tests.access.users import TEST, bearer, token_of
 
 from .conftest import ALERT, ANSWER, PLANNED, RULE, STATUS, WATCH, WHY, Shop
@@ -39,7 +39,7 @@ def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shop, "ask", lambda question: listed[type(question)])
     alerts = [changed(ALERT, id=name, rule=name) for name in ("slow", "foreign", "cheap")]
 
-    def found(wanted: Wanted) -> Alerts:
+    def found(wanted: AlertFilter) -> Alerts:
         rules = [wanted.rule] if wanted.rule else wanted.among
         kept = [alert for alert in alerts if rules is None or alert.rule in rules]
         return Alerts(kept, len(kept), [])

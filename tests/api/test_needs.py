@@ -31,7 +31,7 @@ from headrace.api.server import HttpServer
 from headrace.core.errors import NotFound
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
-from headrace.serving.ledger import Alert
+from headrace.serving.alerts import Alert
 from tests.access.users import TEST, bearer, token_of
 
 from .conftest import ALERT

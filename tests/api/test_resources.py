@@ -95,10 +95,10 @@ def test_live_topics_come_on_one_connection(client: httpx.Client, shop: Shop) ->
 
 def test_live_topics_are_heard_by_a_client(remote: Remote) -> None:
     hearing = remote.live(["status", "view:visitors"])
-    (first,), (second,) = hearing.take(), hearing.take()
+    (first,), (second,) = hearing.poll(), hearing.poll()
     assert (first.event, first.data) == ("status", {"state": "running"})
     assert second.event == "view:visitors"
-    hearing.take()
+    hearing.poll()
     assert hearing.ended
     hearing.close()
 

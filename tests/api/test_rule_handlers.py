@@ -16,7 +16,7 @@ from headrace.api.server import HttpServer
 from headrace.core.errors import BadDefinition, NotFound
 from headrace.define.settings import HttpSettings
 from headrace.run.rulebook import StoreRulebook
-from headrace.serving.ledger import Wanted
+from headrace.serving.alerts import AlertFilter
 from tests.access.users import open_access
 from tests.run.answering import Answering
 from tests.run.test_rulebook import OTHER, Deployer
@@ -55,14 +55,14 @@ def test_each_question_goes_there_and_back(
     assert asked.ask(RulesRequest()).rules == book.rules()
     assert asked.ask(RuleRequest("slow")) == book.rule("slow")
     assert asked.ask(RuleHistoryRequest("slow")).versions == book.history("slow")
-    newest, oldest = book.alerts(Wanted()).alerts
-    assert remote.alerts(Wanted()) == book.alerts(Wanted())
-    first = remote.alerts(Wanted(rule="slow", state="open", limit=1))
+    newest, oldest = book.alerts(AlertFilter()).alerts
+    assert remote.alerts(AlertFilter()) == book.alerts(AlertFilter())
+    first = remote.alerts(AlertFilter(rule="slow", state="open", limit=1))
     assert (first.alerts, first.total) == ([newest], 2)
-    after = remote.alerts(Wanted(rule="slow", state="open", limit=1, before=newest.number))
+    after = remote.alerts(AlertFilter(rule="slow", state="open", limit=1, before=newest.number))
     assert (after.alerts, after.total) == ([oldest], 2)
-    assert remote.alerts(Wanted(each=1)).alerts == [newest]
-    assert remote.alerts(Wanted(missed=True, withdrawn=True)).alerts == []
+    assert remote.alerts(AlertFilter(each=1)).alerts == [newest]
+    assert remote.alerts(AlertFilter(missed=True, withdrawn=True)).alerts == []
     assert remote.alert(oldest.id) == book.alert(oldest.id)
     with pytest.raises(NotFound, match="there is no rule 'x y'"):
         asked.ask(RuleRequest("x y"))
@@ -78,7 +78,7 @@ def test_each_change_says_who_made_it(served: tuple[Remote, StoreRulebook, httpx
     assert remote.unmute("slow", {"user": "ann"})[0].keys == {"user": "ann"}
     with pytest.raises(NotFound, match="rule 'slow' is not muted so"):
         remote.unmute("slow", {})
-    id = book.alerts(Wanted()).alerts[0].id
+    id = book.alerts(AlertFilter()).alerts[0].id
     assert (remote.retry(id), remote.retry(rule="slow")) == (0, 0)
     seen = remote.acknowledge(id, "bob", "on it")
     assert (seen.acknowledged_by, seen.note) == ("ann", "on it")
@@ -93,7 +93,7 @@ def test_a_name_in_a_header_changes_nothing(
     said = {"X-Headrace-User": "bob"}
     assert http.post("/v1/rules/slow/disable", headers=said).json()["changed_by"] == "ann"
     assert http.post("/v1/alerts/retry").json() == {"notifications": 0}
-    id = book.alerts(Wanted()).alerts[0].id
+    id = book.alerts(AlertFilter()).alerts[0].id
     assert http.post(f"/v1/alerts/{id}/ack", headers=said).json()["acknowledged_by"] == "ann"
 
 

@@ -15,7 +15,7 @@ import pytest
 from headrace.api.export import csv_response, parquet_response, response_format
 from headrace.client.tables import pandas_frame
 from headrace.serving.answer import Answer, ColumnInfo
-from headrace.serving.tables import arrow_table
+from headrace.serving.answer_table import arrow_table
 
 from .conftest import Shop, condition
 

@@ -10,7 +10,7 @@ from headrace.core.event import EventStatus
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.define.layout import Layout
-from headrace.serving.store import Shed
+from headrace.serving.store import ShedEpoch
 
 from .traced import Traced, event
 
@@ -43,7 +43,7 @@ def test_every_record_up_to_the_position_is_there_once(traced: Traced, archived:
 def test_what_is_shed_is_a_record_and_no_event(traced: Traced) -> None:
     traced.send(*(event("/a", n) for n in range(4)))
     whole = PositionRange(Position((0, 0)), Position((4, 0)))
-    shed = Shed(1, whole, Shedding("oldest", 0.5), 2)
+    shed = ShedEpoch(1, whole, Shedding("oldest", 0.5), 2)
     with duckdb.connect(":memory:") as connection:
         stream, state = traced.plan.stream("clicks"), traced.layout.state
         register_stream(connection, stream, whole.upper, Layout(state), [shed])

@@ -30,8 +30,8 @@ from headrace.core.position import Position
 from headrace.core.shedding import Shedding
 from headrace.core.time import MINUTE, SECOND
 from headrace.serving.runs import Layer
-from headrace.serving.store import Staged, Version
-from headrace.serving.watermark import Reached, Times
+from headrace.serving.store import StagedBuild, Version
+from headrace.serving.watermark import FlowProgress, Times
 from headrace.spark.feed import Feed
 
 FILTERED = VIEWS | {"total": VIEWS["total"].replace("FROM clicks", "FROM clicks WHERE ms > 5")}
@@ -61,7 +61,9 @@ class Archived:
 class HandBuilder(Builder):
     """A builder whose Spark is `lifted`."""
 
-    def _stage(self, version: Version, before: Reached | None, reached: Reached) -> Staged:
+    def _stage(
+        self, version: Version, before: FlowProgress | None, reached: FlowProgress
+    ) -> StagedBuild:
         # Every cut of these tests is a prefix of CLICKS, so a range of them is a slice.
         lower, full = before.position if before else Position((0, 0)), before is None
         kept = after(self.feeds[0].table.clicks, list(lower.offsets))[: reached.position - lower]

@@ -9,7 +9,7 @@ from typer.testing import Result
 
 from headrace.api.service import Balance, IdlePartition, ProjectStatus, SinkStatus, TableStatus
 from headrace.core.problems import Problem
-from headrace.serving.watches import WatchNumbers
+from headrace.serving.watches import WatchCounts
 
 from .conftest import STATUS, Told, document
 
@@ -129,7 +129,7 @@ def test_watches_are_shown_in_numbers_with_what_is_wrong(
     told: Told, call: Callable[..., Result]
 ) -> None:
     assert "watches" not in call("status").stdout
-    numbers = WatchNumbers(9_998, 2, 1204, 3, 1, ["the end of watches failed: it is full"])
+    numbers = WatchCounts(9_998, 2, 1204, 3, 1, ["the end of watches failed: it is full"])
     told.found = msgspec.structs.replace(STATUS, watches=numbers)
     lines = [line.split() for line in call("status").stdout.splitlines() if line.strip()]
     assert ["live", "ended", "matches", "waiting", "failed"] in lines

@@ -10,37 +10,37 @@ import pytest
 
 from headrace.cli import tail as body
 from headrace.core.subscription import subscription
-from headrace.serving.hearer import Heard
+from headrace.serving.subscriber import SubscriptionEvent
 
 PANE = {
     "sequence": 8, "view": "hits", "op": "insert", "key": {"page": "/a"}, "window": None,
     "pane": 0, "timing": "on_time", "last": True, "row": {"page": "/a", "n": 3},
 }  # fmt: skip
 EVENTS = [
-    Heard("relation", {"rows": [{"page": "/b", "n": 1}]}, "7"),
-    Heard("pane", PANE, "8"),
-    Heard("pane", PANE | {"op": "delete", "timing": "late", "last": False}, "9"),
-    Heard("end", {"reason": "the project is stopping"}),
+    SubscriptionEvent("relation", {"rows": [{"page": "/b", "n": 1}]}, "7"),
+    SubscriptionEvent("pane", PANE, "8"),
+    SubscriptionEvent("pane", PANE | {"op": "delete", "timing": "late", "last": False}, "9"),
+    SubscriptionEvent("end", {"reason": "the project is stopping"}),
 ]
 ROWS = [
-    Heard("position", {}, "3,4"),
-    Heard(
+    SubscriptionEvent("position", {}, "3,4"),
+    SubscriptionEvent(
         "rows",
         {"rows": [{"user": "ann", "ms": 910}, {"user": "bob", "ms": None}], "ends": ["4,4", "5,4"]},
         "5,4",
     ),
-    Heard("position", {}, "5,9"),
-    Heard("rows", {"rows": [{"user": "cid", "ms": 1}], "ends": ["6,9"]}, "6,9"),
+    SubscriptionEvent("position", {}, "5,9"),
+    SubscriptionEvent("rows", {"rows": [{"user": "cid", "ms": 1}], "ends": ["6,9"]}, "6,9"),
 ]
 
 
-class Hearing:
+class OpenSubscription:
     """Gives one event at a time."""
 
-    def __init__(self, events: list[Heard]) -> None:
+    def __init__(self, events: list[SubscriptionEvent]) -> None:
         self.events, self.ended, self.closed = list(events), False, False
 
-    def take(self, seconds: float = 0.0) -> list[Heard]:
+    def poll(self, seconds: float = 0.0) -> list[SubscriptionEvent]:
         self.ended = len(self.events) == 1
         return [self.events.pop(0)]
 
@@ -49,10 +49,10 @@ class Hearing:
 
 
 class Service:
-    def __init__(self, hearing: Hearing) -> None:
+    def __init__(self, hearing: OpenSubscription) -> None:
         self.hearing, self.asked = hearing, []  # type: ignore[var-annotated]
 
-    def subscribe(self, text: str, after: str | None = None) -> Hearing:
+    def subscribe(self, text: str, after: str | None = None) -> OpenSubscription:
         self.asked.append((text, after))
         return self.hearing
 
@@ -61,7 +61,7 @@ class Service:
 def service(monkeypatch: pytest.MonkeyPatch) -> Service:
     from contextlib import nullcontext
 
-    made = Service(Hearing(EVENTS))
+    made = Service(OpenSubscription(EVENTS))
     monkeypatch.setattr(body, "open_service", lambda folder: nullcontext(made))
     return made
 
@@ -117,20 +117,20 @@ def test_the_rows_of_one_event_are_not_cut_because_there_is_no_position_between_
     service: Service, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows, ends = [{"n": n} for n in range(4)], ["1,0", "2,0", "2,0", "3,0"]
-    service.hearing.events = [Heard("rows", {"rows": rows, "ends": ends}, "3,0")]
+    service.hearing.events = [SubscriptionEvent("rows", {"rows": rows, "ends": ends}, "3,0")]
     assert told(capsys, limit=2)[1] == ["n=0", "n=1", "n=2", "resume with --after 2,0"]
 
 
 def test_it_says_how_to_go_on_when_it_is_interrupted(
     service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(seconds: float = 0.0) -> list[Heard]:
+    def interrupted(seconds: float = 0.0) -> list[SubscriptionEvent]:
         if len(service.hearing.events) == 3:
             raise KeyboardInterrupt
         return [service.hearing.events.pop(0)]
 
     service.hearing.events = list(ROWS)
-    monkeypatch.setattr(service.hearing, "take", interrupted)
+    monkeypatch.setattr(service.hearing, "poll", interrupted)
     with pytest.raises(KeyboardInterrupt):
         told(capsys)
     assert capsys.readouterr().out.strip() == "resume with --after 3,4"
@@ -149,7 +149,7 @@ def test_limit_counts_panes(service: Service, capsys: pytest.CaptureFixture[str]
 
 
 def test_failure_is_an_exit_code(service: Service, capsys: pytest.CaptureFixture[str]) -> None:
-    failed = Heard("failed", {"condition": "LimitReached", "message": "too many rows"})
+    failed = SubscriptionEvent("failed", {"condition": "LimitReached", "message": "too many rows"})
     service.hearing.events = [failed, failed]
     assert told(capsys) == (1, ["too many rows"])
 

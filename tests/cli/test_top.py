@@ -22,7 +22,7 @@ from headrace.cli import top as body
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.core.errors import Unavailable
-from headrace.serving.ledger import Alert, AlertCounts, Alerts, Wanted
+from headrace.serving.alerts import Alert, AlertCounts, AlertFilter, Alerts
 
 from .conftest import STATUS, Told, document
 
@@ -157,7 +157,7 @@ class Going:
     def rule_service(self) -> Any:
         return self
 
-    def alerts(self, wanted: Wanted) -> Alerts:
+    def alerts(self, wanted: AlertFilter) -> Alerts:
         assert wanted.limit == body.ALERTS
         return Alerts([ALERT], 1, [])
 

@@ -21,8 +21,8 @@ from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.define.settings import Settings
 from headrace.run.lock import RunLock
-from headrace.serving.kinds import Window
 from headrace.serving.read import Reader
+from headrace.serving.value_types import Window
 from tests.api.conftest import Shop
 from tests.api.test_events import Place
 from tests.serving.bench import Click

@@ -19,7 +19,7 @@ from playwright.sync_api import Page, Route
 from headrace.api.server import HttpServer
 from headrace.api.shapes import StatusReport
 from headrace.define.settings import HttpSettings
-from headrace.serving.hearer import Heard, Hearer, Hearing
+from headrace.serving.subscriber import OpenSubscription, Subscriber, SubscriptionEvent
 from tests.access.users import open_access
 from tests.api.conftest import STATUS, TOPOLOGY, Shop
 
@@ -27,12 +27,16 @@ from tests.api.conftest import STATUS, TOPOLOGY, Shop
 class Canned(Shop):
     """Is heard until the server ends."""
 
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearing:
-        hearer = Hearer(None, news, lambda hearer: None)
+    def live(
+        self, topics: Sequence[str], news: Callable[[], None] = lambda: None
+    ) -> OpenSubscription:
+        subscriber = Subscriber(None, news, lambda subscriber: None)
         status = msgspec.json.encode(StatusReport.of(STATUS))
         told = {"status": msgspec.Raw(status), "topology": TOPOLOGY}
-        hearer.offer([Heard(topic, told[topic], "1") for topic in topics if topic in told])
-        return hearer
+        subscriber.offer(
+            [SubscriptionEvent(topic, told[topic], "1") for topic in topics if topic in told]
+        )
+        return subscriber
 
 
 @dataclass

@@ -17,7 +17,7 @@ from headrace.core.meters import REGISTRY
 from headrace.run.metrics import exposition
 from headrace.server.meters import REGISTRY as SERVER_REGISTRY
 from headrace.server.metrics import exposition as server_exposition
-from headrace.serving.tally import Tally
+from headrace.serving.alert_metrics import AlertMetrics
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = json.loads((ROOT / "deploy/grafana/headrace.json").read_text("utf-8"))
@@ -32,7 +32,7 @@ def exposed() -> set[str]:
     stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
     status = ProjectStatus("p", "running", "", None, None, [stream], [view])
-    text = exposition(status, Tally({}, {}), ROOT).decode() + server_exposition([]).decode()
+    text = exposition(status, AlertMetrics({}, {}), ROOT).decode() + server_exposition([]).decode()
     kinds = re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE)
     parts = {
         f"{name}_{part}"

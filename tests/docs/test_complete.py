@@ -30,7 +30,7 @@ from headrace.server.metrics import JobMetrics
 from headrace.server.metrics import exposition as server_exposition
 from headrace.server.routes import ROUTES as SERVER_ROUTES
 from headrace.server.settings import documented as server_documented
-from headrace.serving.tally import Sent, Tally
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
 from .pages import code, codes, page, prose, sections, table
 
@@ -185,7 +185,9 @@ def test_every_metric_is_documented_with_its_kind_and_meaning(tmp_path: Path) ->
     stream = StreamStatus("s", "http", [0], [0], [0], [0], 0, 0, 0, None, Balance(0, 0, 0, 0, 0))
     view = ViewStatus("v", "mergeable", "live", "s", 0, 0)
     status = ProjectStatus("p", "running", "", None, None, [stream], [view])
-    text = exposition(status, Tally({("r", "low"): 0}, {"file": Sent()}), tmp_path).decode()
+    text = exposition(
+        status, AlertMetrics({("r", "low"): 0}, {"file": DeliveryMetrics()}), tmp_path
+    ).decode()
     exposed = dict(re.findall(r"^# HELP (headrace_\w+) (.+)$", text, re.MULTILINE))
     kinds = dict(re.findall(r"^# TYPE (headrace_\w+) (.+)$", text, re.MULTILINE))
     assert [

@@ -36,7 +36,7 @@ WRITTEN = [path for path in PAGES if path.name not in NAMES or path.name == "REA
 WRITTEN.append(ROOT / "CONTRIBUTING.md")
 ROOMS = (
     "access", "audit", "carry", "certified", "cli", "client", "console", "core", "define",
-    "ingest", "log", "pattern", "server", "testing",
+    "ingest", "log", "pattern", "server", "serving", "testing",
 )  # fmt: skip
 
 
@@ -67,7 +67,8 @@ def sentences(path: Path) -> Iterator[str]:
     """The docstrings and comments of a module, without what stands in backticks."""
     with tokenize.open(path) as file:
         for token in tokenize.generate_tokens(file.readline):
-            docstring = token.type == tokenize.STRING and token.string.startswith('"""')
+            text = token.type == tokenize.STRING and token.string.startswith('"""')
+            docstring = text and token.line.lstrip().startswith('"""')  # and no SQL of a constant
             if token.type == tokenize.COMMENT or docstring:
                 yield re.sub(r"`[^`]*`", "", " ".join(token.string.replace("#", "").split()))
 

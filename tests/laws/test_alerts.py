@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from chance import PROVE, drawn
 
-from headrace.serving.ledger import Alert, Wanted, alerts
-from headrace.serving.raising import Lookout
+from headrace.serving.alert_raiser import AlertRaiser
+from headrace.serving.alerts import Alert, AlertFilter, read_alerts
 from tests.engines import Compiled, Parts, compile_sql
 
 SQL = """
@@ -81,7 +81,7 @@ def play(compiled: Compiled, state: Path, cut: int | None) -> list[Alert]:
     parts = Parts(compiled, state)
     parts.store.deploy_rules(parts.plan, (), "ann")
     parts.catch_up()
-    lookout = Lookout(parts.store.db)
+    raiser = AlertRaiser(parts.store.db)
     for part in range(PARTS):
         numbers = range(part * 3, part * 3 + 3)
         parts.intake("clicks").accept([click(n) for n in numbers])
@@ -92,18 +92,18 @@ def play(compiled: Compiled, state: Path, cut: int | None) -> list[Alert]:
                 parts.store.commit_epoch(epoch)
         if part == cut:
             parts.catch_up()
-        look(parts, lookout)
+        evaluate(parts, raiser)
     parts.catch_up()
-    look(parts, lookout)
+    evaluate(parts, raiser)
     with parts.store.read() as db:
-        found = alerts(db, Wanted(limit=10_000))
+        found = read_alerts(db, AlertFilter(limit=10_000)).alerts
     parts.close()
     return found
 
 
-def look(parts: Parts, lookout: Lookout) -> None:
+def evaluate(parts: Parts, raiser: AlertRaiser) -> None:
     for rule in parts.plan.rules:
-        lookout.look(rule)
+        raiser.evaluate(rule)
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from headrace.define.dialect import parse_query
 from headrace.define.functions import load_functions
 from headrace.define.project import load_project
 from headrace.serving.engine import run
-from headrace.serving.merged import stored
+from headrace.serving.merged_rows import storage_rows
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.functions import register_functions
 
@@ -210,7 +210,7 @@ def test_an_analysts_query_gives_what_spark_gives(
     frame = spark.sql(QUERIES[title])
     assert [column.name for column in made.columns] == frame.columns
     assert list(map(spark_type, types)) == [f.dataType.simpleString() for f in frame.schema]
-    given, wanted = stored(table, types), stored(frame.toArrow(), types)
+    given, wanted = storage_rows(table, types), storage_rows(frame.toArrow(), types)
     if not query.args.get("order"):
         given, wanted = sorted_rows(given), sorted_rows(wanted)
     assert wanted, "a query without an answer compares nothing"

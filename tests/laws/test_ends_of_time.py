@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.audit.oracle import audit_view
-from headrace.serving.tables import arrow_table
+from headrace.serving.answer_table import arrow_table
 from tests.engines import Compiled, Parts, compile_sql
 
 SQL = """

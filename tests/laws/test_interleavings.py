@@ -59,7 +59,7 @@ from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationWriter, Message
 from headrace.run.delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
-from headrace.serving.raising import Lookout
+from headrace.serving.alert_raiser import AlertRaiser
 from headrace.serving.read import Reader
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite import Sqlite
@@ -312,10 +312,10 @@ class Order:
             self.builder.build(speed_runs=True, full=frozenset(full))
 
     def look(self) -> None:
-        lookout: Any = Lookout(self.stepping("lookout"), self.clock)
+        raiser: Any = AlertRaiser(self.stepping("lookout"), self.clock)
         for _ in BATCHES:
             for rule in self.scene.before.plan.rules:
-                lookout.look(rule)
+                raiser.evaluate(rule)
 
     def subscribe(self) -> None:
         for _ in BATCHES:
@@ -334,7 +334,7 @@ class Order:
             [boundary] = self.stepped.stream("clicks").boundary.offsets
             step("remove segments")
             self.events.removed = min(boundary, self.events.archived)
-            retention.tidy()
+            retention.remove_old()
 
     def catch_up(self) -> None:
         """All that has arrived goes through speed, then through batch."""

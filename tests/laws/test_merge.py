@@ -35,8 +35,8 @@ from headrace.core.aggregate.sketches import KLL_K
 from headrace.core.schema import Type
 from headrace.core.storage import decimal_text
 from headrace.serving.engine import run
-from headrace.serving.merge import GROUP, columns_of, merged, stored_schema
-from headrace.serving.states import STATES, finished
+from headrace.serving.merge import GROUP, columns_of, merge_sql, stored_schema
+from headrace.serving.states import STATES, finish_state
 
 Row = tuple[Any, ...]
 ZERO_MOMENTS = (0, None, None)
@@ -104,7 +104,7 @@ def same_finish(kind: Merge, *said: Any) -> Callable[[Row, Row], bool]:
     """States may be written differently, if they say the same; that of nothing may be NULL."""
 
     def same(wanted: Row, found: Row) -> bool:
-        values = [finished(kind, row[0], *said) or 0 for row in (wanted, found)]
+        values = [finish_state(kind, row[0], *said) or 0 for row in (wanted, found)]
         return bool(values[0] == values[1] or {*values} == {0, "[]"})
 
     return same
@@ -213,7 +213,7 @@ def same_numbers(kind: Merge, *names: str) -> Callable[[Row, Row], bool]:
     """What is read from both is the same to nine digits."""
 
     def same(wanted: Row, found: Row) -> bool:
-        pairs = [[finished(kind, row[0], name) for row in (wanted, found)] for name in names]
+        pairs = [[finish_state(kind, row[0], name) for row in (wanted, found)] for name in names]
         return all(a == b or isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in pairs)
 
     return same
@@ -321,7 +321,7 @@ def test_every_merge_has_a_case() -> None:
 
 
 def test_every_merge_is_either_plain_sql_or_a_state() -> None:
-    plain = {m for m in Merge if "merge_" not in merged(plan_of(case_of(m)), "SELECT 1")}
+    plain = {m for m in Merge if "merge_" not in merge_sql(plan_of(case_of(m)), "SELECT 1")}
     assert plain | set(STATES) == set(Merge)
     assert not plain & set(STATES)
 
@@ -358,7 +358,7 @@ def all_at_once(case: Case, partials: Sequence[Row], group: int = 1) -> Row:
     pairs = zip(schema, zip(*rows, strict=True), strict=True)
     table = pa.table([pa.array(values, field.type) for field, values in pairs], schema=schema)
     columns = ", ".join(columns_of(plan)[1:])
-    sql = f"SELECT {columns} FROM ({merged(plan, 'SELECT * FROM stored')}) WHERE k0 = 'k'"
+    sql = f"SELECT {columns} FROM ({merge_sql(plan, 'SELECT * FROM stored')}) WHERE k0 = 'k'"
     [found] = run(sql, {"stored": table}).to_pylist()
     return tuple(found.values())
 

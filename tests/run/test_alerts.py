@@ -20,7 +20,7 @@ from headrace.ingest.intake import Receipt
 from headrace.run import deliveries as module
 from headrace.run.alerts import RuleEvaluator
 from headrace.run.deliveries import Deliveries
-from headrace.serving.ledger import Alert, alert, numbers
+from headrace.serving.alerts import Alert, count_alerts, read_alert
 from headrace.serving.outbox import Queue
 from tests.run.waiting import wait
 from tests.serving.bench import Click
@@ -104,14 +104,14 @@ def ids(folder: Path) -> list[str]:
 
 def count(bench: RuleBench) -> Any:
     with bench.store.read() as db:
-        return numbers(db, "slow")
+        return count_alerts(db, "slow")
 
 
 def shown(bench: RuleBench) -> Alert:
     """The oldest alert, by the beginning of its id."""
     id = bench.alerts()[0].id[:8]
     with bench.store.read() as db:
-        return alert(db, id)
+        return read_alert(db, id)
 
 
 def test_a_rule_that_is_held_is_looked_for_when_it_is_released(running: Run) -> None:
@@ -309,4 +309,7 @@ def test_what_waits_for_an_action_that_is_gone_has_failed(
     after.release()
     after.stop()
     (delivery,) = shown(bench).deliveries
-    assert (delivery.state, delivery.reason) == ("failed", "the rule does not name it any more")
+    assert (delivery.state, delivery.reason) == (
+        "failed",
+        "the rule does not name this destination any more",
+    )

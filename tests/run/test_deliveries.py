@@ -15,10 +15,10 @@ from headrace.define.settings import NotifySettings
 from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationWriter, Message, Undeliverable
 from headrace.run.delivery import DeliveryRoute, QueueDelivery
-from headrace.serving.notices import forget_others
+from headrace.serving.alert_metrics import read_alert_metrics
+from headrace.serving.notifications import fail_orphaned
 from headrace.serving.outbox import _DUE_QUEUES, Queue, due_queues, put_panes
-from headrace.serving.sinks import numbers, open_account
-from headrace.serving.tally import tally
+from headrace.serving.sinks import count_panes, open_state
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, RuleBench
 
@@ -227,7 +227,7 @@ class Kept(Door):
 
 
 def sink(bench: RuleBench, door: Door, guarantee: Guarantee, panes: int = 5) -> QueueDelivery:
-    account = open_account(bench.store.db, "out", "v1")
+    account = open_state(bench.store.db, "out", "v1")
     with bench.store.write() as db:
         put_panes(db, "out", [(n, b"{}") for n in range(1, panes + 1)], bench.clock())
         db.execute("UPDATE _sinks SET sequence = ?", (panes,))
@@ -292,10 +292,10 @@ def test_at_most_once_does_not_try_again(bench: RuleBench) -> None:
 
 def test_panes_are_no_notifications(bench: RuleBench) -> None:
     with bench.store.read() as db:
-        before = tally(db, bench.clock())
+        before = read_alert_metrics(db, bench.clock())
     sink(bench, Kept(), Guarantee.EXACTLY_ONCE)
     with bench.store.read() as db:
-        assert tally(db, bench.clock()) == before
-    forget_others(bench.store.db, bench.plan.rules, bench.clock())
+        assert read_alert_metrics(db, bench.clock()) == before
+    fail_orphaned(bench.store.db, bench.plan.rules, bench.clock())
     with bench.store.read() as db:
-        assert numbers(db, "out") == (5, 0, 5, 0)
+        assert count_panes(db, "out") == (5, 0, 5, 0)

@@ -20,7 +20,7 @@ from headrace.define.project import Project
 from headrace.run.following import Asked, Following
 from headrace.run.instance import Instance
 from headrace.run.lock import running_token
-from headrace.serving.hearer import Heard
+from headrace.serving.subscriber import SubscriptionEvent
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 from tests.access.users import bearer
 
@@ -95,10 +95,10 @@ class Running:
         url, who = f"{self.url}/v1/streams/clicks/events", bearer(self.token)
         assert httpx.post(url, content=body, headers=who).status_code == 200
 
-    def hear(self, text: str, after: str | None = None, many: int = 2) -> list[Heard]:
+    def hear(self, text: str, after: str | None = None, many: int = 2) -> list[SubscriptionEvent]:
         with Remote(self.url, self.token) as remote:
             hearing = remote.subscribe(f"SUBSCRIBE TO {text}", after)
-            found = [hearing.take()[0] for _ in range(many)]
+            found = [hearing.poll()[0] for _ in range(many)]
             hearing.close()
         return found
 
@@ -110,7 +110,7 @@ def running(project: Project) -> Iterator[Running]:
     made.instance.close()
 
 
-def users(heard: list[Heard]) -> list[Any]:
+def users(heard: list[SubscriptionEvent]) -> list[Any]:
     return [row["user"] for one in heard if one.event == "rows" for row in one.data["rows"]]
 
 
@@ -133,9 +133,9 @@ def test_a_position_from_far_back_is_heard_from_the_master(running: Running) -> 
 def test_without_a_position_it_begins_now(running: Running) -> None:
     with Remote(running.url, running.token) as remote:
         hearing = remote.subscribe("SUBSCRIBE TO clicks")
-        assert hearing.take() == [Heard("position", {}, "5,5")]
+        assert hearing.poll() == [SubscriptionEvent("position", {}, "5,5")]
         running.send(Click("/z", "zoe", 200))
-        assert users(hearing.take()) == ["zoe"]
+        assert users(hearing.poll()) == ["zoe"]
         hearing.close()
 
 

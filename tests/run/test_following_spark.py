@@ -26,11 +26,11 @@ from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with
 from headrace.run.following import Following, Plain
 from headrace.run.questions import Questions
-from headrace.serving import channel as body
-from headrace.serving.channel import Source
-from headrace.serving.hearer import Heard
+from headrace.serving import stream_feed as body
 from headrace.serving.sqlite_store import SqliteStore
-from tests.serving.streams_bench import channel_of, joined
+from headrace.serving.stream_feed import StreamSource
+from headrace.serving.subscriber import SubscriptionEvent
+from tests.serving.streams_bench import feed_of, joined
 
 SETTINGS = """
 name = "following"
@@ -138,10 +138,10 @@ class Place:
         self.questions = Questions(project, self.store)
         self.following = Following(project, self.questions.pool.run)
 
-    def source(self, text: str) -> Source:
+    def source(self, text: str) -> StreamSource:
         return self.following(followed(self.plan, read_stream_subscription(f"SUBSCRIBE TO {text}")))
 
-    def heard(self, text: str) -> list[Heard]:
+    def heard(self, text: str) -> list[SubscriptionEvent]:
         return heard(self.source(text))
 
     def rows(self, text: str) -> list[dict[str, Any]]:
@@ -167,16 +167,18 @@ def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plac
     made.close()
 
 
-def heard(source: Source, after: Position = START, events_max: int = 100) -> list[Heard]:
+def heard(
+    source: StreamSource, after: Position = START, events_max: int = 100
+) -> list[SubscriptionEvent]:
     """All that one hears who begins there."""
-    channel = channel_of(source, events_max)
-    hearer = joined(channel, after)
-    while channel.look() is not None:
+    feed = feed_of(source, events_max)
+    subscriber = joined(feed, after)
+    while feed.refresh() is not None:
         pass
-    return hearer.take()
+    return subscriber.poll()
 
 
-def rows(heard: list[Heard]) -> list[dict[str, Any]]:
+def rows(heard: list[SubscriptionEvent]) -> list[dict[str, Any]]:
     return [row for one in heard if one.event == "rows" for row in one.data["rows"]]
 
 

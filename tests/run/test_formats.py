@@ -37,9 +37,9 @@ from headrace.server import database
 from headrace.server.database import DomainDatabase
 from headrace.server.records import read_job
 from headrace.serving import sqlite
-from headrace.serving.ledger import Wanted
+from headrace.serving.alerts import AlertFilter
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.sqlite_files import peek
+from headrace.serving.sqlite_files import read_store
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples").glob("*.tar.xz"))
 E2 = b'{"event_id": "e2", "user": "bob", "url": "/home", "ts": "2025-11-18T10:02:00Z", "ms": 70, "price": 1.25}'  # noqa: E501
@@ -156,7 +156,7 @@ def test_the_store_gives_its_answers(sample: Sample) -> None:
             {"url": "/home", "hits": 2, "users": 2, "slowest": 70, "paid": "2.50"},
         ]
         assert answer.as_of["clicks"].position == [3, 2]
-        (alert,) = offline.rule_service.alerts(Wanted()).alerts
+        (alert,) = offline.rule_service.alerts(AlertFilter()).alerts
         assert (alert.rule, alert.severity, alert.state) == ("slow", "high", "open")
         assert alert.body == {"user": "ann", "url": "/cart", "ms": 500}
     finally:
@@ -218,7 +218,7 @@ def statements(path: Path) -> dict[str, str]:
 def test_a_state_is_verified_as_it_is(sample: Sample) -> None:
     before = sample.contents()
     assert verify(sample.layout).damages == ()
-    with peek(sample.layout.store) as db:
+    with read_store(sample.layout.store) as db:
         assert db.execute("SELECT value FROM _meta WHERE key = 'schema_version'").fetchone()
     assert sample.contents() == before
 

@@ -23,7 +23,7 @@ from headrace.run.health import disk_problems, problems_of, with_health
 from headrace.run.metrics import exposition
 from headrace.run.observatory.subject import Signs
 from headrace.run.offline import Offline
-from headrace.serving.tally import Tally
+from headrace.serving.alert_metrics import AlertMetrics
 from run.test_topology import nodes, offline, running, triggered
 
 __all__ = ["offline"]  # the project of the graph's tests
@@ -51,7 +51,7 @@ def everywhere(status: ProjectStatus) -> list[str]:
     for part in (frame(status, [], Rates(lambda: 0.0), 120), *render(status)):
         screen.print(part)
     file: Any = screen.file
-    return [file.getvalue(), exposition(status, Tally({}, {})).decode()]
+    return [file.getvalue(), exposition(status, AlertMetrics({}, {})).decode()]
 
 
 def test_a_project_that_is_well_has_no_problems(offline: Offline) -> None:

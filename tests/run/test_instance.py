@@ -48,7 +48,7 @@ from headrace.serving.broadcast import Lane
 from headrace.spark.jobs import BatchJobs
 from headrace.spark.query_client import QueryRequest
 from headrace.speed.runner import EpochRunner
-from tests.serving.broadcast_bench import Looked
+from tests.serving.broadcast_bench import CountingTopic
 
 from . import asking
 from .stopped import make_stopped
@@ -291,9 +291,9 @@ def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> Non
 def test_problems_of_all_workers_are_reported(project: Project) -> None:
     reports = list[tuple[str, dict[str, object]]]()
     instance = Instance(project, lambda kind, fields: reports.append((kind, fields)))
-    told = instance.hub.broadcast, instance.seen.board.broadcast
+    told = instance.hub.broadcast, instance.seen.live_topics.broadcast
     for broadcast, name in zip(told, ("subscriptions", "live"), strict=True):
-        Looked(broadcast, Lane(name)).join()
+        CountingTopic(broadcast, Lane(name)).subscribe()
 
     def fail() -> None:
         raise ValueError("broken")
@@ -402,7 +402,7 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
             pool.run(QueryRequest("SELECT 1"))
         refused.append(told.value.message)
 
-    Looked(instance.hub.broadcast, during=read).join()
+    CountingTopic(instance.hub.broadcast, during=read).subscribe()
     wait(lambda: pool._turns.waiting == 1, 10)
     began = time.monotonic()
     instance.close()
@@ -411,14 +411,14 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
 
 
 def test_an_append_is_told_to_those_who_hear_its_stream(instance: Instance) -> None:
-    hears = Looked(instance.hub.broadcast, Lane("stream clicks", "clicks"))
+    hears = CountingTopic(instance.hub.broadcast, Lane("stream clicks", "clicks"))
     hears.during = lambda: seen.append(instance.log_end("clicks"))
-    seen, hearer = list[Position](), hears.join()
+    seen, subscriber = list[Position](), hears.subscribe()
     wait(lambda: len(seen) == 1, 10)
     instance.submit("Clicks", [CLICKS[0].record]).result(10)
     wait(lambda: len(seen) == 2, 10)
     assert sum(seen[1].offsets) == sum(seen[0].offsets) + 1
-    hearer.close()
+    subscriber.close()
 
 
 class Stopped(RealPipeline):

@@ -28,7 +28,7 @@ import pytest
 from chance import PROVE, drawn
 
 from headrace.serving.progress import read_stream
-from headrace.serving.sqlite_files import peek
+from headrace.serving.sqlite_files import read_store
 from headrace.serving.store import StreamState
 from tests.run import asking
 from tests.run.process import (
@@ -317,7 +317,7 @@ def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -
 
 
 def _state(project: Path) -> StreamState:
-    with peek(project / ".headrace" / "serving.db") as db:
+    with read_store(project / ".headrace" / "serving.db") as db:
         return read_stream(db, "clicks")
 
 

@@ -16,7 +16,7 @@ from headrace.core.time import SECOND
 from headrace.run.observatory.live import LiveObservatory
 from headrace.run.offline import Offline
 from headrace.serving.broadcast import Broadcast, Lane
-from headrace.serving.hearer import Hearer
+from headrace.serving.subscriber import Subscriber
 
 LIVE = Lane("live")
 
@@ -45,8 +45,8 @@ def live(offline: Offline, monkeypatch: pytest.MonkeyPatch) -> LiveObservatory:
     return LiveObservatory(offline)
 
 
-def said(hearer: Hearer) -> dict[str, Any]:
-    return {heard.event: msgspec.json.decode(heard.data) for heard in hearer.take()}
+def said(subscriber: Subscriber) -> dict[str, Any]:
+    return {heard.event: msgspec.json.decode(heard.data) for heard in subscriber.poll()}
 
 
 def test_each_topic_begins_with_what_its_route_answers(live: LiveObservatory) -> None:
@@ -61,14 +61,14 @@ def test_each_topic_begins_with_what_its_route_answers(live: LiveObservatory) ->
 def test_a_view_is_told_again_when_its_stream_has_moved(
     live: LiveObservatory, traced: Traced
 ) -> None:
-    hearer = live.live(["view:total", "view:reread"])
-    said(hearer)
-    live.board.broadcast.turn(LIVE)
-    assert said(hearer) == {}
+    subscriber = live.live(["view:total", "view:reread"])
+    said(subscriber)
+    live.live_topics.broadcast.refresh_lane(LIVE)
+    assert said(subscriber) == {}
     traced.send(event("/a", 6))
     traced.epoch()
-    live.board.broadcast.turn(LIVE)
-    told = said(hearer)
+    live.live_topics.broadcast.refresh_lane(LIVE)
+    told = said(subscriber)
     assert told["view:total"]["rows"] == [{"n": 2}]
     assert told["view:reread"]["rows"] == [{"page": "/a", "n": 2}]
 
@@ -100,10 +100,10 @@ def test_rates_come_from_samples_of_what_is_counted(live: LiveObservatory, trace
 
 def test_the_topology_is_told_twice_a_second(live: LiveObservatory, traced: Traced) -> None:
     now_us, told = traced.clock(), list[int]()
-    live.board.broadcast.clock = lambda: now_us
-    hearer = live.live(["topology"])
+    live.live_topics.broadcast.clock = lambda: now_us
+    subscriber = live.live(["topology"])
     for _ in range(4):
-        told += [now_us for heard in hearer.take() if heard.event == "topology"]
-        now_us = live.board.broadcast.turn(LIVE) or 0
-        live.board.broadcast.turn(LIVE)
+        told += [now_us for heard in subscriber.poll() if heard.event == "topology"]
+        now_us = live.live_topics.broadcast.refresh_lane(LIVE) or 0
+        live.live_topics.broadcast.refresh_lane(LIVE)
     assert [later - at for at, later in pairwise(told)] == [SECOND // 2] * 3

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from headrace.api.service import Balance, IdlePartition, ProjectStatus, StreamStatus, ViewStatus
 from headrace.core import meters
 from headrace.run.metrics import exposition
-from headrace.serving.tally import Sent, Tally
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
 # Units that are base units, and what is counted without one.
 UNITS = ("seconds", "bytes", "events", "requests", "rows", "partitions", "offset", "differences")
@@ -38,7 +38,7 @@ VIEWS = [
     ViewStatus("busiest", "read", "read", "", 0, 0),
 ]
 STATUS = ProjectStatus("shop", "running", "", None, None, [STREAM, QUIET], VIEWS)
-TALLY = Tally({("slow", "high"): 7}, {"file": Sent(5, 1, 0, 0.0)}, 3, 2)
+TALLY = AlertMetrics({("slow", "high"): 7}, {"file": DeliveryMetrics(5, 1, 0, 0.0)}, 3, 2)
 
 
 def _text(folder: Path) -> str:
@@ -109,6 +109,6 @@ def test_numbers_are_in_base_units_and_what_is_not_known_is_left_out(tmp_path: P
 @pytest.mark.parametrize("state", ["degraded", "stopping"])
 def test_running_is_zero_while_a_part_does_not_run(state: str) -> None:
     text = exposition(
-        ProjectStatus("shop", state, "why", None, None, [], []), Tally({}, {})
+        ProjectStatus("shop", state, "why", None, None, [], []), AlertMetrics({}, {})
     ).decode()
     assert "\nheadrace_running 0.0\n" in text

@@ -16,7 +16,7 @@ from headrace.define.layout import Layout
 from headrace.log.opening import open_writer
 from headrace.run.once import pipelines_of
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.watermark import Reached
+from headrace.serving.watermark import FlowProgress
 
 COLUMNS = (
     "(page STRING, user STRING, ms BIGINT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 SECOND)"
@@ -63,7 +63,7 @@ class Bench:
         """Let batch reach a place in a flow, and speed go on from there."""
         state, nothing = self.store.stream(flow), (None,) * len(offsets)
         marks = (None,) * len(state.plan.streams)
-        reached = Reached(Position(offsets), nothing, marks)
+        reached = FlowProgress(Position(offsets), nothing, marks)
         self.store.promote(flow, state.generation, reached, 0, [], ())
 
     def starts(self) -> dict[str, int]:

@@ -7,15 +7,15 @@ from prometheus_client.parser import text_string_to_metric_families
 from headrace.api.rule_service import RuleStatus
 from headrace.api.service import ProjectStatus
 from headrace.run.metrics import exposition
-from headrace.serving.tally import Sent, Tally
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
 RULES = [
     RuleStatus(name, 1, "enabled", "high", False, "2026-01-01T00:00:00Z", "ann", "")
     for name in ("slow", "silent")
 ]
-TALLY = Tally(
+TALLY = AlertMetrics(
     {("slow", "high"): 7, ("slow", "low"): 2, ("gone", "low"): 1},
-    {"file": Sent(5, 1, 0, 0.0), "webhook": Sent(0, 0, 3, 12.5)},
+    {"file": DeliveryMetrics(5, 1, 0, 0.0), "webhook": DeliveryMetrics(0, 0, 3, 12.5)},
     9_998,
     1_204,
 )

@@ -12,7 +12,7 @@ from headrace.core.errors import BadDefinition, BadRequest, NotFound
 from headrace.define.definitions import RuleDefinition
 from headrace.run.rulebook import StoreRulebook
 from headrace.run.rules import kept_rules, with_rules
-from headrace.serving.ledger import Alerts, Wanted
+from headrace.serving.alerts import AlertFilter, Alerts
 from headrace.serving.outbox import Queue
 from headrace.serving.rules import keep_rules
 from tests.serving.bench import Click
@@ -110,8 +110,8 @@ def test_alert_is_acknowledged_with_a_note(book: StoreRulebook, bench: RuleBench
     seen = book.acknowledge(id[:10], "bob", "restarted it")
     assert (seen.state, seen.acknowledged_by, seen.note) == ("acknowledged", "bob", "restarted it")
     assert book.alert(id) == seen
-    assert [a.id for a in book.alerts(Wanted(state="acknowledged")).alerts] == [id]
-    assert book.alerts(Wanted(rule="nothing")) == Alerts([], 0, [])
+    assert [a.id for a in book.alerts(AlertFilter(state="acknowledged")).alerts] == [id]
+    assert book.alerts(AlertFilter(rule="nothing")) == Alerts([], 0, [])
     with pytest.raises(NotFound, match="there is no alert 'zz'"):
         book.alert("zz")
     with pytest.raises(NotFound, match="several alerts begin with ''"):

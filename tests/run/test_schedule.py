@@ -162,7 +162,7 @@ class Tidied:
     def __init__(self) -> None:
         self.times, self.fails = 0, True
 
-    def tidy(self) -> int:
+    def remove_old(self) -> int:
         self.times += 1
         if self.fails:
             raise DiskFull("the disk is full")

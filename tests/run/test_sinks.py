@@ -18,7 +18,7 @@ from headrace.run.deliveries import Deliveries
 from headrace.run.delivery import SINK_PAUSE_US
 from headrace.run.sinks import Sinks
 from headrace.serving.outbox import Queue, put_panes
-from headrace.serving.sinks import mark_up_to, open_account
+from headrace.serving.sinks import mark_delivered, open_state
 from tests.serving.bench import DEFINITIONS, WINDOWED, Bench, Click, plan_of
 
 SINK = "CREATE SINK out FROM hits INTO FILE 'panes.jsonl'"
@@ -242,7 +242,7 @@ def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path
 
 
 def test_outbox_keeps_panes_until_they_are_marked(bench: Bench) -> None:
-    account = open_account(bench.store.db, "out", "v1")
+    account = open_state(bench.store.db, "out", "v1")
     queue = Queue(bench.store.db, "sink out")
     with bench.store.write() as db:
         put_panes(db, "out", [(9, b"a"), (10, b"b"), (11, b"c")], bench.clock())
@@ -250,6 +250,6 @@ def test_outbox_keeps_panes_until_they_are_marked(bench: Bench) -> None:
     assert (account.sequence, first.body) == (0, b"a")
     queue.delivered([first], bench.clock())
     assert [message.body for message in queue.due(bench.clock(), 9)] == [b"b", b"c"]
-    mark_up_to(bench.store.db, "out", 10)
+    mark_delivered(bench.store.db, "out", 10)
     (last,) = queue.due(bench.clock(), 9)
     assert (last.body, last.key.rpartition(":")[2]) == (b"c", "11")

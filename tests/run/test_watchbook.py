@@ -18,7 +18,7 @@ from headrace.run.rulebook import Kept
 from headrace.run.watchbook import StoreWatchbook
 from headrace.run.watches import with_watches
 from headrace.serving import watches
-from headrace.serving.watches import WatchNumbers
+from headrace.serving.watches import WatchCounts
 from tests.serving.bench import Click
 from tests.serving.rule_bench import rule_plan
 from tests.serving.watch_bench import SELECT, WatchBench, watch
@@ -174,7 +174,7 @@ def test_watches_are_counted_with_their_matches_and_notifications(
     book.remove("gone", "bob")
     bench.send(Click("/a", "ann", 5, 99), Click("/a", "bob", 6, 98))
     bench.look()
-    assert book.numbers(["it is full"]) == WatchNumbers(1, 1, 3, 4, 0, ["it is full"])
+    assert book.numbers(["it is full"]) == WatchCounts(1, 1, 3, 4, 0, ["it is full"])
 
 
 def test_without_watches_there_are_no_numbers(book: StoreWatchbook, bench: WatchBench) -> None:

@@ -207,8 +207,8 @@ def test_another_worker_does_not_deliver_what_the_one_before_still_does(
     assert stuck.calls == 1
 
 
-def bench_numbers(bench: WatchBench) -> watches.WatchNumbers:
+def bench_numbers(bench: WatchBench) -> watches.WatchCounts:
     with bench.store.read() as db:
-        found = watches.numbers(db)
+        found = watches.count_watches(db)
     assert found is not None
     return found

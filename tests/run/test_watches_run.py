@@ -56,7 +56,7 @@ def test_watches_are_added_matched_and_ended_while_a_project_runs(tmp_path: Path
         second = add(url, watch("three", 0, 100_000, "AFTER 3 MATCHES"))
         assert second.status_code == 200, second.text
         assert first.json()["watches"][0]["shape"] == second.json()["watches"][0]["shape"]
-        running.process.kill()  # tests/serving/test_watching.py does so at each failpoint
+        running.process.kill()  # tests/serving/test_match_raiser.py does so at each failpoint
         running.wait_killed()
     finally:
         stop.set()

@@ -32,8 +32,8 @@ from headrace.define.statements import read_statements
 from headrace.serving.merge import stored_schema
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
-from headrace.serving.store import AuditResult, Change, Epoch, Staged, Version
-from headrace.serving.watermark import Reached
+from headrace.serving.store import AuditResult, Change, Epoch, StagedBuild, Version
+from headrace.serving.watermark import FlowProgress
 from headrace.testing.declarations import read_declarations
 from headrace.testing.decode import decoded
 from headrace.testing.reference_engine import reference_of
@@ -261,7 +261,7 @@ class Bench:
             for n in (0, 1)
         )
 
-    def reached(self, clicks: Sequence[Click]) -> Reached:
+    def reached(self, clicks: Sequence[Click]) -> FlowProgress:
         """Where these events bring the stream if they are taken now."""
         state = self.store.stream("clicks")
         return state.after(self.position(clicks), self.highs(clicks), self.clock())
@@ -275,7 +275,7 @@ class Bench:
         generation = self.store.stream("clicks").generation
         return Epoch("clicks", generation, lower, self.reached(after), counts, rows, self.clock())
 
-    def stage(self, version: Version, full: bool, clicks: Sequence[Click]) -> Staged:
+    def stage(self, version: Version, full: bool, clicks: Sequence[Click]) -> StagedBuild:
         """A build of these events."""
         rows = self.rows_of(version.plan, clicks, (0, 0))
         return self.store.stage(version, full, rows, values_of(version, clicks))

@@ -1,4 +1,4 @@
-"""A topic whose looks a test makes."""
+"""A topic whose refreshes a test makes."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from headrace.serving.broadcast import Broadcast, Lane
-from headrace.serving.hearer import Heard, Hearer
+from headrace.serving.subscriber import Subscriber, SubscriptionEvent
 
 
 @dataclass
-class Looked:
-    """Tells how many looks it has had; `during` is called in each and says when it is due."""
+class CountingTopic:
+    """Tells how many refreshes it has had; `during` is called in each and says when it is due."""
 
     broadcast: Broadcast
-    lane: Lane = Lane("looks")
+    lane: Lane = Lane("refreshes")
     linger_us: int = 0
-    name: str = "looked"
-    hearers: dict[Hearer, None] = field(default_factory=dict)
+    name: str = "counting"
+    subscribers: dict[Subscriber, None] = field(default_factory=dict)
     during: Callable[[], int | None] = lambda: None
-    looks: int = 0
+    refreshes: int = 0
     key: Hashable = None
 
-    def look(self) -> int | None:
+    def refresh(self) -> int | None:
         due = self.during()
         with self.broadcast.lock:
-            self.looks += 1
-            for hearer in self.hearers:
-                hearer.offer([Heard("look", self.looks)])
+            self.refreshes += 1
+            for subscriber in self.subscribers:
+                subscriber.offer([SubscriptionEvent("count", self.refreshes)])
         return due
 
-    def join(self, news: Callable[[], None] = lambda: None) -> Hearer:
+    def subscribe(self, news: Callable[[], None] = lambda: None) -> Subscriber:
         """One who hears the count, and then each look."""
-        hearer = Hearer(None, news, self.broadcast.leave)
+        subscriber = Subscriber(None, news, self.broadcast.unsubscribe)
 
-        def enter(topic: Looked) -> None:
-            hearer.offer([Heard("look", topic.looks)])
-            topic.hearers[hearer] = None
+        def enter(topic: CountingTopic) -> None:
+            subscriber.offer([SubscriptionEvent("count", topic.refreshes)])
+            topic.subscribers[subscriber] = None
 
-        self.broadcast.join({self.key or id(self): lambda: self}, enter)
-        return hearer
+        self.broadcast.subscribe({self.key or id(self): lambda: self}, enter)
+        return subscriber

@@ -15,8 +15,8 @@ from headrace.define.dialect import parse_query
 from headrace.define.project import Project
 from headrace.define.settings import NotifySettings, Settings
 from headrace.define.statements import read_statements
-from headrace.serving.ledger import Alert, Wanted, alerts
-from headrace.serving.raising import Lookout
+from headrace.serving.alert_raiser import AlertRaiser
+from headrace.serving.alerts import Alert, AlertFilter, read_alerts
 from tests.serving.bench import (
     STREAM,
     VIEWS,
@@ -76,7 +76,7 @@ class RuleBench(Bench):
         self.plan = rule_plan(self.rules, **self.notify)
         super().__post_init__()
         self.store.deploy_rules(self.plan, (), "ann")
-        self.lookout = Lookout(self.store.db, self.clock)
+        self.raiser = AlertRaiser(self.store.db, self.clock)
 
     def redeploy(self, sql: str, **notify: Any) -> None:
         """Another text of the rules, on top of what is there."""
@@ -105,12 +105,12 @@ class RuleBench(Bench):
             self.batch = False
 
     def look(self) -> int:
-        return sum(self.lookout.look(rule) for rule in self.plan.rules)
+        return sum(self.raiser.evaluate(rule) for rule in self.plan.rules)
 
     def alerts(self, **wanted: Any) -> list[Alert]:
         """The oldest first."""
         with self.store.read() as db:
-            return alerts(db, Wanted(**wanted))[::-1]
+            return read_alerts(db, AlertFilter(**wanted)).alerts[::-1]
 
     def said(self, *columns: str) -> list[Any]:
         return [tuple(getattr(a, c, a.body.get(c)) for c in columns) for a in self.alerts()]

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from headrace.compile.follow import followed
 from headrace.core.position import Position, PositionRange
 from headrace.define.stream_subscription import read_stream_subscription
-from headrace.serving.channel import Channel, Placed, Source
-from headrace.serving.hearer import Hearer
+from headrace.serving.stream_feed import StreamFeed, StreamRow, StreamSource
+from headrace.serving.subscriber import Subscriber
 
 from .bench import PLAN
 
@@ -34,11 +34,11 @@ class Held:
     def end(self) -> Position:
         return Position(tuple(map(len, self.values)))
 
-    def read(self, range: PositionRange) -> tuple[PositionRange, Sequence[Placed]]:
+    def read(self, range: PositionRange) -> tuple[PositionRange, Sequence[StreamRow]]:
         taken = range.limited(self.events_max)
         self.asked.append(taken)
         return taken, [
-            Placed(partition, offset, {"n": row})
+            StreamRow(partition, offset, {"n": row})
             for partition, span in taken.intervals()
             for offset, rows in enumerate(self.values[partition])
             if span.lower <= offset < span.upper
@@ -46,12 +46,14 @@ class Held:
         ]
 
 
-def channel_of(source: Source, events_max: int = 1_000_000) -> Channel:
-    """A channel that a test looks at by hand."""
-    return Channel(followed(PLAN, CLICKS), source, threading.RLock(), events_max)
+def feed_of(source: StreamSource, events_max: int = 1_000_000) -> StreamFeed:
+    """A feed that a test looks at by hand."""
+    return StreamFeed(followed(PLAN, CLICKS), source, threading.RLock(), events_max)
 
 
-def joined(channel: Channel, position: Position) -> Hearer:
-    hearer = Hearer(None, lambda: None, lambda left: channel.hearers.pop(left, None) and None)
-    channel.join(hearer, CLICKS, str(position))
-    return hearer
+def joined(feed: StreamFeed, position: Position) -> Subscriber:
+    subscriber = Subscriber(
+        None, lambda: None, lambda left: feed.subscribers.pop(left, None) and None
+    )
+    feed.subscribe(subscriber, CLICKS, str(position))
+    return subscriber

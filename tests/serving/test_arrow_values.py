@@ -14,8 +14,8 @@ from headrace.core.schema import Type
 from headrace.serving.answer import rows_as_objects
 from headrace.serving.arrow_values import engine_type, shown_type
 from headrace.serving.engine import run
-from headrace.serving.kinds import kind_of
-from headrace.serving.merged import stored, typed
+from headrace.serving.merged_rows import storage_rows, typed_column
+from headrace.serving.value_types import value_type
 
 FAR = 253402300799999999 + 1  # a moment after the year 9999, which the end of a window may be
 VALUES = [
@@ -47,12 +47,12 @@ VALUES = [
 def test_a_value_goes_from_the_store_through_the_engine_to_an_answer(
     type: str, kept: Any, shown: Any
 ) -> None:
-    given = typed(type, pa.chunked_array([pa.array([kept, None])]))
+    given = typed_column(type, pa.chunked_array([pa.array([kept, None])]))
     assert given.type == engine_type(type)
     found = run("SELECT x FROM rows", {"rows": pa.table({"x": given})})
     assert found.column(0).type == given.type
-    rows = rows_as_objects(stored(found, [type]), [AnswerColumn("x", type)])
+    rows = rows_as_objects(storage_rows(found, [type]), [AnswerColumn("x", type)])
     assert rows == [{"x": shown}, {"x": None}]
-    column = found.column(0).cast(kind_of(type).arrow)
+    column = found.column(0).cast(value_type(type).arrow)
     if type != "VARIANT":  # which is exported as a text
         assert shown_type(column.type) == Type.of(type)

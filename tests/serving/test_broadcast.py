@@ -13,11 +13,11 @@ import pytest
 from headrace.core.errors import LimitReached, Overloaded, Unavailable
 from headrace.core.time import SECOND, now_us
 from headrace.serving.broadcast import Broadcast, Lane
-from headrace.serving.hearer import Hearer
 from headrace.serving.sqlite import Sqlite
+from headrace.serving.subscriber import Subscriber
 from tests.run.waiting import wait
 
-from .broadcast_bench import Looked
+from .broadcast_bench import CountingTopic
 
 
 @pytest.fixture
@@ -40,37 +40,37 @@ def commit(db: Sqlite) -> None:
         pass
 
 
-def settled(hearer: Hearer) -> None:
+def settled(subscriber: Subscriber) -> None:
     """Hear the beginning of a new topic, and the look that follows it."""
-    wait(lambda: any(heard.data for heard in hearer.take(1)))
+    wait(lambda: any(heard.data for heard in subscriber.poll(1)))
 
 
 def test_a_commit_is_looked_for_at_once_and_once_for_all(db: Sqlite, broadcast: Broadcast) -> None:
-    topic, rung = Looked(broadcast), list[int]()
-    first = topic.join(lambda: rung.append(1))
+    topic, rung = CountingTopic(broadcast), list[int]()
+    first = topic.subscribe(lambda: rung.append(1))
     settled(first)
-    second = topic.join()
-    for hearer in (first, second):
-        wait(lambda one=hearer: any(heard.data == 2 for heard in one.take(1)))
+    second = topic.subscribe()
+    for subscriber in (first, second):
+        wait(lambda one=subscriber: any(heard.data == 2 for heard in one.poll(1)))
     rung.clear()
     commit(db)
-    for hearer in (first, second):
-        assert [heard.data for heard in hearer.take(10)] == [3]
+    for subscriber in (first, second):
+        assert [heard.data for heard in subscriber.poll(10)] == [3]
     assert rung == [1]
 
 
 def test_nothing_is_looked_for_while_nothing_is_committed(db: Sqlite, broadcast: Broadcast) -> None:
-    hearer = (topic := Looked(broadcast)).join()
-    settled(hearer)
-    assert hearer.take(0.5) == []
+    subscriber = (topic := CountingTopic(broadcast)).subscribe()
+    settled(subscriber)
+    assert subscriber.poll(0.5) == []
     with pytest.raises(ValueError, match="no"), db.write():
         raise ValueError("no")
-    assert hearer.take(0.5) == [], "it was taken back"
-    assert topic.looks == 1
+    assert subscriber.poll(0.5) == [], "it was taken back"
+    assert topic.refreshes == 1
 
 
 def test_a_commit_during_a_look_is_looked_for_after_it(db: Sqlite, broadcast: Broadcast) -> None:
-    topic, seen = Looked(broadcast), list[int]()
+    topic, seen = CountingTopic(broadcast), list[int]()
 
     def during() -> None:
         seen.append(db.changes.newest)  # what this look speaks for
@@ -78,35 +78,35 @@ def test_a_commit_during_a_look_is_looked_for_after_it(db: Sqlite, broadcast: Br
             commit(db)
 
     topic.during = during
-    topic.join()
+    topic.subscribe()
     wait(lambda: len(seen) == 4)
     assert seen[-1] == db.changes.newest
 
 
 def test_the_writer_does_not_wait_for_looks(db: Sqlite, broadcast: Broadcast) -> None:
     looking, go = threading.Event(), threading.Event()
-    topic = Looked(broadcast)
+    topic = CountingTopic(broadcast)
     topic.during = lambda: looking.set() or (go.wait(10) and None)
-    topic.join()
+    topic.subscribe()
     assert looking.wait(10)
     commit(db)
-    assert topic.looks == 0
+    assert topic.refreshes == 0
     go.set()
-    wait(lambda: topic.looks >= 2)
+    wait(lambda: topic.refreshes >= 2)
 
 
 def test_what_is_told_was_committed_and_published_before(db: Sqlite, broadcast: Broadcast) -> None:
     order = list[str]()
-    db.changes.follower = lambda transaction: lambda: order.append("published")
+    db.changes.commit_hook = lambda transaction: lambda: order.append("published")
     db.changes.subscribe(lambda: order.append(f"told {db.changes.newest}"))
     commit(db)
     assert order == ["published", f"told {db.changes.newest}"]
-    db.changes.follower = None
+    db.changes.commit_hook = None
 
 
 def test_a_subscriber_misses_no_look_after_its_beginning(db: Sqlite, broadcast: Broadcast) -> None:
-    topic, stop = Looked(broadcast), threading.Event()
-    keeps = topic.join()  # so that the topic stays
+    topic, stop = CountingTopic(broadcast), threading.Event()
+    keeps = topic.subscribe()  # so that the topic stays
 
     def write() -> None:
         while not stop.is_set():
@@ -116,12 +116,16 @@ def test_a_subscriber_misses_no_look_after_its_beginning(db: Sqlite, broadcast: 
     writer.start()
     try:
         for _ in range(20):
-            hearer = topic.join()
+            subscriber = topic.subscribe()
             heard = list[int]()
-            wait(lambda h=hearer, got=heard: len(got.extend(e.data for e in h.take(1)) or got) > 3)
+            wait(
+                lambda h=subscriber, got=heard: (
+                    len(got.extend(e.data for e in h.poll(1)) or got) > 3
+                )
+            )
             assert heard == list(range(heard[0], heard[0] + len(heard)))
-            hearer.close()
-            keeps.take()
+            subscriber.close()
+            keeps.poll()
     finally:
         stop.set()
         writer.join()
@@ -130,32 +134,34 @@ def test_a_subscriber_misses_no_look_after_its_beginning(db: Sqlite, broadcast: 
 def test_an_append_is_told_to_the_topics_of_its_stream_alone(
     db: Sqlite, broadcast: Broadcast
 ) -> None:
-    clicks, other = (Looked(broadcast, Lane("stream", name)) for name in ("clicks", "orders"))
-    hearers = [clicks.join(), other.join()]
-    for hearer in hearers:
-        settled(hearer)
-    broadcast.tell("clicks")
-    assert [heard.data for heard in hearers[0].take(10)] == [2]
+    clicks, other = (
+        CountingTopic(broadcast, Lane("stream", name)) for name in ("clicks", "orders")
+    )
+    subscribers = [clicks.subscribe(), other.subscribe()]
+    for subscriber in subscribers:
+        settled(subscriber)
+    broadcast.notify("clicks")
+    assert [heard.data for heard in subscribers[0].poll(10)] == [2]
     commit(db)
-    assert hearers[1].take(0.3) == []
+    assert subscribers[1].poll(0.3) == []
 
 
 def test_a_topic_that_is_due_is_looked_at_without_a_commit(broadcast: Broadcast) -> None:
-    topic = Looked(broadcast)
+    topic = CountingTopic(broadcast)
     topic.during = lambda: now_us() + SECOND // 50
-    hearer, found = topic.join(), 0
+    subscriber, found = topic.subscribe(), 0
     while found < 4:
-        found += len(hearer.take(10))
+        found += len(subscriber.poll(10))
 
 
 def test_a_slow_look_of_one_lane_keeps_no_other_waiting(db: Sqlite, broadcast: Broadcast) -> None:
     looking, go = threading.Event(), threading.Event()
-    slow, quick = Looked(broadcast, Lane("slow")), Looked(broadcast, Lane("quick"))
+    slow, quick = CountingTopic(broadcast, Lane("slow")), CountingTopic(broadcast, Lane("quick"))
     slow.during = lambda: looking.set() or (go.wait(10) and None)
-    slow.join()
+    slow.subscribe()
     assert looking.wait(10)
-    settled(quick.join())
-    assert slow.looks == 0
+    settled(quick.subscribe())
+    assert slow.refreshes == 0
     go.set()
 
 
@@ -165,68 +171,68 @@ def test_many_commits_are_few_looks_where_a_look_takes_long(
     def during() -> None:
         threading.Event().wait(0.05)
 
-    topic, began = Looked(broadcast, during=during), time.monotonic()
-    topic.join()
+    topic, began = CountingTopic(broadcast, during=during), time.monotonic()
+    topic.subscribe()
     while time.monotonic() - began < 0.6:
         commit(db)
     took = time.monotonic() - began
-    assert topic.looks <= took / 0.1 + 1, "it rests as long as it looks"
+    assert topic.refreshes <= took / 0.1 + 1, "it rests as long as it looks"
 
 
 def test_who_goes_away_leaves_neither_topic_nor_thread(db: Sqlite, broadcast: Broadcast) -> None:
-    topic = Looked(broadcast)
-    first, second = topic.join(), topic.join()
+    topic = CountingTopic(broadcast)
+    first, second = topic.subscribe(), topic.subscribe()
     (worker,) = broadcast.workers
     first.close()
-    assert broadcast.subscribers == 1
+    assert broadcast.subscribers_count == 1
     second.close()
-    assert (broadcast.subscribers, broadcast.topics) == (0, {})
+    assert (broadcast.subscribers_count, broadcast.topics) == (0, {})
     wait(lambda: not worker.alive and not broadcast.workers)
-    again = topic.join()
+    again = topic.subscribe()
     commit(db)
-    wait(lambda: len(again.take(1)) > 0)
+    wait(lambda: len(again.poll(1)) > 0)
 
 
 def test_a_topic_lingers_for_those_who_come_back(db: Sqlite) -> None:
     now = [SECOND]
     broadcast = Broadcast("subscribe", 3, db.changes, lambda: now[0])
-    topic = Looked(broadcast, linger_us=10 * SECOND)
-    topic.join().close()
+    topic = CountingTopic(broadcast, linger_us=10 * SECOND)
+    topic.subscribe().close()
     now[0] += 9 * SECOND
-    broadcast.turn(topic.lane)
+    broadcast.refresh_lane(topic.lane)
     assert topic in broadcast.topics.values()
-    topic.join().close()
+    topic.subscribe().close()
     now[0] += 9 * SECOND
-    broadcast.turn(topic.lane)
+    broadcast.refresh_lane(topic.lane)
     assert topic in broadcast.topics.values(), "it counts from when the last one went"
     now[0] += SECOND
-    assert broadcast.turn(topic.lane) is None
+    assert broadcast.refresh_lane(topic.lane) is None
     assert broadcast.topics == {}
     broadcast.stop()
 
 
 def test_who_cannot_begin_leaves_nothing(broadcast: Broadcast) -> None:
-    def refuse(topic: Looked) -> None:
+    def refuse(topic: CountingTopic) -> None:
         raise LimitReached("it has nowhere to begin")
 
     with pytest.raises(LimitReached):
-        broadcast.join({"topic": lambda: Looked(broadcast)}, refuse)
+        broadcast.subscribe({"topic": lambda: CountingTopic(broadcast)}, refuse)
     assert (broadcast.topics, broadcast.workers) == ({}, [])
 
 
 def test_a_look_that_fails_is_the_end_of_its_topic_alone(db: Sqlite, broadcast: Broadcast) -> None:
-    hurt, well = Looked(broadcast, name="hurt"), Looked(broadcast)
-    ill, sound = hurt.join(), well.join()
-    for hearer in (ill, sound):
-        settled(hearer)
+    hurt, well = CountingTopic(broadcast, name="hurt"), CountingTopic(broadcast)
+    ill, sound = hurt.subscribe(), well.subscribe()
+    for subscriber in (ill, sound):
+        settled(subscriber)
     hurt.during = lambda: 1 // 0
     commit(db)
     wait(lambda: ill.ended)
-    failed = ill.take()[-1]
+    failed = ill.poll()[-1]
     assert (failed.event, failed.data["condition"]) == ("failed", "InternalError")
-    assert "the subscription to 'hurt' met a problem" in failed.data["message"]
-    assert {heard.event for heard in sound.take(10)} == {"look"}
-    assert (sound.ended, broadcast.subscribers) == (False, 1)
+    assert "the subscription to 'hurt' failed" in failed.data["message"]
+    assert {heard.event for heard in sound.poll(10)} == {"count"}
+    assert (sound.ended, broadcast.subscribers_count) == (False, 1)
 
 
 def test_a_look_that_fails_late_ends_nothing_that_has_followed_its_topic(
@@ -239,60 +245,63 @@ def test_a_look_that_fails_late_ends_nothing_that_has_followed_its_topic(
         go.wait(10)
         raise LimitReached("the first of both")
 
-    first, second = Looked(broadcast, during=during, key="text"), Looked(broadcast, key="text")
-    left = first.join()
+    first, second = (
+        CountingTopic(broadcast, during=during, key="text"),
+        CountingTopic(broadcast, key="text"),
+    )
+    left = first.subscribe()
     assert looking.wait(10)
     left.close()
-    hearer = second.join()
+    subscriber = second.subscribe()
     go.set()
-    settled(hearer)
+    settled(subscriber)
     commit(db)
-    assert [heard.event for heard in hearer.take(10)] == ["look"]
+    assert [heard.event for heard in subscriber.poll(10)] == ["count"]
 
 
 def test_what_is_unavailable_is_tried_again_without_a_commit(broadcast: Broadcast) -> None:
-    topic, failures = Looked(broadcast), [Unavailable("once"), Unavailable("twice")]
+    topic, failures = CountingTopic(broadcast), [Unavailable("once"), Unavailable("twice")]
 
     def during() -> None:
         if failures:
             raise failures.pop()
 
     topic.during = during
-    settled(topic.join())
+    settled(topic.subscribe())
     assert failures == []
 
 
 def test_more_subscribers_than_the_limit_are_refused_until_one_leaves(broadcast: Broadcast) -> None:
-    topic = Looked(broadcast)
-    first, *_ = [topic.join() for _ in range(3)]
+    topic = CountingTopic(broadcast)
+    first, *_ = [topic.subscribe() for _ in range(3)]
     with pytest.raises(Overloaded) as refused:
-        Looked(broadcast).join()
+        CountingTopic(broadcast).subscribe()
     assert refused.value.message == "more than 3 subscriptions are open"
     assert refused.value.hint == "close one, or raise subscribe.connections_max."
     first.close()
-    topic.join()
+    topic.subscribe()
 
 
 def test_after_the_end_nobody_is_told_and_nothing_runs(db: Sqlite, broadcast: Broadcast) -> None:
-    topic = Looked(broadcast)
-    hearer = topic.join()
+    topic = CountingTopic(broadcast)
+    subscriber = topic.subscribe()
     workers = broadcast.workers
     broadcast.stop()
-    assert hearer.take()[-1].data == {"reason": "the project is stopping"}
-    assert hearer.ended
+    assert subscriber.poll()[-1].data == {"reason": "the project is stopping"}
+    assert subscriber.ended
     assert not any(worker.alive for worker in workers)
-    assert db.changes._told == ()
+    assert db.changes._listeners == ()
     with pytest.raises(Unavailable):
-        topic.join()
+        topic.subscribe()
 
 
 def test_a_commit_of_another_process_is_not_told(db: Sqlite, broadcast: Broadcast) -> None:
     """Who subscribes there does so over HTTP; see headrace/run/offline.py."""
-    hearer = Looked(broadcast).join()
-    settled(hearer)
+    subscriber = CountingTopic(broadcast).subscribe()
+    settled(subscriber)
     with sqlite3.connect(db.path) as other:
         other.execute("INSERT INTO _meta VALUES ('another', 'process')")
     other.close()
-    assert hearer.take(0.3) == []
+    assert subscriber.poll(0.3) == []
     commit(db)
-    assert len(hearer.take(10)) == 1
+    assert len(subscriber.poll(10)) == 1

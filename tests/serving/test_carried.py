@@ -11,13 +11,13 @@ import pytest
 from headrace.compile.plan import CarryPlan, ViewPlan
 from headrace.serving.carried import (
     commit_states,
+    consistent_up_to,
     create_states,
     drop_states,
-    fits,
+    needs_rebase,
     promote_states,
     read_states,
     stage_states,
-    unfit,
 )
 from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import NOW, CarriedEpoch, StateRow
@@ -72,24 +72,27 @@ def test_a_rebased_epoch_replaces_what_speed_had(db: sqlite3.Connection) -> None
 
 def test_disorder_within_what_batch_takes_is_no_matter_any_more(db: sqlite3.Connection) -> None:
     commit_states(db, PLAN, CarriedEpoch([], True, disorder=3), group=5)
-    assert (unfit(db, PLAN.recompute), fits(db, PLAN.recompute, 2)) == (False, False)
-    assert fits(db, PLAN.recompute, 3)
+    assert (needs_rebase(db, PLAN.recompute), consistent_up_to(db, PLAN.recompute, 2)) == (
+        False,
+        False,
+    )
+    assert consistent_up_to(db, PLAN.recompute, 3)
     promote(db, group=3, ahead=True)
-    assert not unfit(db, PLAN.recompute)
+    assert not needs_rebase(db, PLAN.recompute)
 
 
 def test_disorder_after_the_boundary_makes_speeds_rows_unfit(db: sqlite3.Connection) -> None:
     commit_states(db, PLAN, CarriedEpoch([], True, disorder=3), group=5)
     promote(db, group=2, ahead=True)
-    assert unfit(db, PLAN.recompute)
+    assert needs_rebase(db, PLAN.recompute)
     commit_states(db, PLAN, CarriedEpoch([], rebased=True), group=5)
-    assert not unfit(db, PLAN.recompute)
+    assert not needs_rebase(db, PLAN.recompute)
 
 
 def test_what_is_provisional_stays_so_until_speed_has_folded_again(db: sqlite3.Connection) -> None:
     commit_states(db, PLAN, CarriedEpoch([], disorder=NOW, provisional=True), group=4)
     promote(db, group=4, ahead=True)
-    assert unfit(db, PLAN.recompute)
+    assert needs_rebase(db, PLAN.recompute)
 
 
 def test_a_boundary_at_speeds_own_position_leaves_nothing_open(db: sqlite3.Connection) -> None:
@@ -97,7 +100,7 @@ def test_a_boundary_at_speeds_own_position_leaves_nothing_open(db: sqlite3.Conne
     commit_states(db, PLAN, late, group=4)
     promote(db, state("a", 1, b"batch"), group=4, ahead=False)
     assert texts(db, "a") == {b"batch"}
-    assert not unfit(db, PLAN.recompute)
+    assert not needs_rebase(db, PLAN.recompute)
 
 
 def test_a_full_build_forgets_keys_that_it_has_not_met(db: sqlite3.Connection) -> None:
@@ -112,4 +115,4 @@ def test_a_dropped_version_leaves_no_state(db: sqlite3.Connection) -> None:
     drop_states(db, PLAN.name, PLAN.recompute)
     found = db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE '\\_state%' ESCAPE '\\'")
     assert found.fetchone() == (0,)
-    assert fits(db, PLAN.recompute, 0)
+    assert consistent_up_to(db, PLAN.recompute, 0)

@@ -10,10 +10,10 @@ import pytest
 
 from headrace.compile.plan import KeyPlan, OutputPlan, ViewPlan
 from headrace.core.errors import BadRequest
-from headrace.serving.conditions import asked, inside
+from headrace.serving.conditions import parse_conditions, stored_where
 from headrace.serving.engine import run
 from headrace.serving.merge import stored_schema
-from headrace.serving.merged import typed
+from headrace.serving.merged_rows import typed_column
 
 
 def view(type: str) -> ViewPlan:
@@ -43,21 +43,19 @@ def test_a_key_is_found_inside_and_outside(
     type: str, said: str, kept: Any, others: list[Any]
 ) -> None:
     plan = view(type)
-    conditions = asked(plan, {"k": said}, None, None)
+    conditions = parse_conditions(plan, {"k": said}, None, None)
     values = pa.array([kept, *others, None], stored_schema(plan).field("k0").type)
     stored = pa.chunked_array([values])
-    rows = pa.table({"k": typed(type, stored), "k0": stored, "n": range(len(stored))})
-    for where in (inside(plan, conditions), conditions[0].outside):
+    rows = pa.table({"k": typed_column(type, stored), "k0": stored, "n": range(len(stored))})
+    for where in (stored_where(plan, conditions), conditions[0].sql):
         sql = f"SELECT n FROM rows WHERE {where}"
         assert run(sql, {"rows": rows}).to_pylist() == [{"n": 0}]
 
 
 def test_a_key_that_is_an_object_cannot_be_named() -> None:
     with pytest.raises(BadRequest) as refused:
-        asked(view("STRUCT<a: INT>"), {"k": "x"}, None, None)
-    assert refused.value.message == (
-        "'k' is STRUCT<a: INT>, which a question cannot name a value of"
-    )
+        parse_conditions(view("STRUCT<a: INT>"), {"k": "x"}, None, None)
+    assert refused.value.message == ("'k' is STRUCT<a: INT>, which a key parameter cannot express")
 
 
 @pytest.mark.parametrize(
@@ -65,5 +63,5 @@ def test_a_key_that_is_an_object_cannot_be_named() -> None:
 )
 def test_what_is_not_of_the_type_is_refused(type: str, said: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        asked(view(type), {"k": said}, None, None)
-    assert refused.value.message == f"'{said}' is not a {type}, which 'k' is"
+        parse_conditions(view(type), {"k": said}, None, None)
+    assert refused.value.message == f"'{said}' is not a valid {type}, the type of 'k'"

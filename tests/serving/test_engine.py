@@ -60,11 +60,11 @@ def test_a_query_ends_when_it_is_stopped_before_or_while_it_runs() -> None:
     stopped, stopping = Cancellation(), Cancellation()
     stopped.stop()
     with pytest.raises(Cancelled):
-        run("SELECT 1", {}, stopping=stopped)
+        run("SELECT 1", {}, cancellation=stopped)
     timer = threading.Timer(0.2, stopping.stop)
     timer.start()
     with pytest.raises(Cancelled):
-        run(SLOW, {}, stopping=stopping)
+        run(SLOW, {}, cancellation=stopping)
     timer.join()
 
 

@@ -71,7 +71,7 @@ def test_an_epoch_that_was_computed_beside_another_generation_is_refused(bench: 
     bench.build()
     epoch = bench.epoch(*CLICKS)
     for generation in (epoch.generation - 1, epoch.generation + 1):
-        with pytest.raises(Superseded, match=f"computed beside generation {generation}"):
+        with pytest.raises(Superseded, match=f"computed for generation {generation}"):
             bench.store.commit_epoch(replace(epoch, generation=generation))
     assert bench.rows("total")[0]["n"] == 0
 

@@ -69,9 +69,9 @@ def test_mistakes_have_their_sentence_and_nothing_is_overwritten(
     bench.build()
     there = tmp_path / "there.csv"
     there.write_text("mine")
-    with pytest.raises(Conflict, match="is there already"):
+    with pytest.raises(Conflict, match="exists already"):
         export_view(bench.store.db, "hits", there)
-    with pytest.raises(BadRequest, match="has no ending that says what to write"):
+    with pytest.raises(BadRequest, match="does not have a supported file extension"):
         export_view(bench.store.db, "hits", tmp_path / "hits.xlsx")
     with pytest.raises(NotFound, match="there is no view 'hit'"):
         export_view(bench.store.db, "hit", tmp_path / "hit.csv")

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.core.position import Position
 from headrace.serving import generations
-from headrace.serving.commits import note_changed
+from headrace.serving.commits import record_changed
 from headrace.serving.runs import Layer, count_runs, drop_rows
 from headrace.serving.store import AuditResult, Superseded
 
@@ -40,7 +40,7 @@ def test_a_build_of_all_takes_the_place_of_one_that_was_wrong(bench: Bench) -> N
     with bench.store.write() as db:
         for view in bench.store.versions("clicks"):
             drop_rows(db, view.plan.stored_name, Layer.GENERATION)
-            note_changed(db, view.id, None)
+            record_changed(db, view.id, None)
     assert bench.rows("total") == []
     bench.build(full=True)
     for view in KEPT:
@@ -71,7 +71,7 @@ def test_a_build_without_speed_is_not_promoted_when_speed_has_moved_on(bench: Be
     version = next(v for v in bench.store.versions("clicks") if v.name == "total")
     staged = bench.stage(version, True, CLICKS)
     bench.send(*CLICKS[2:5])
-    with pytest.raises(Superseded, match="built to 5,3 without speed, which has moved on since"):
+    with pytest.raises(Superseded, match="built to 5,3 without speed, which has committed since"):
         bench.store.promote("clicks", state.generation, archived, 1, [staged], [])
     bench.clicks = list(CLICKS)
     bench.build()
@@ -180,7 +180,7 @@ def test_a_promotion_that_fails_changes_nothing(
     def broken(*_: object) -> None:
         raise OSError("no")
 
-    monkeypatch.setattr(generations, "_forget_shed", broken)
+    monkeypatch.setattr(generations, "_drop_shed", broken)
     with pytest.raises(OSError, match="no"):
         bench.build(full=True)
     assert {v: bench.rows(v) for v in KEPT} == before

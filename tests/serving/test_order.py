@@ -56,8 +56,8 @@ def test_an_order_by_what_is_no_column_is_refused(bench: Bench) -> None:
     with pytest.raises(BadRequest) as refused:
         bench.reader.view("hits", order="-slowes")
     assert (refused.value.message, refused.value.detail, refused.value.hint) == (
-        "rows of view 'hits' have no order by 'slowes'",
-        "there are: page, minute, n, slowest.",
+        "view 'hits' cannot be ordered by 'slowes'",
+        "columns are: page, minute, n, slowest.",
         "did you mean 'slowest'?",
     )
     with pytest.raises(BadRequest):

@@ -186,25 +186,25 @@ REFUSALS: list[tuple[Callable[[Reader], object], type[HeadraceError], str, str |
     (
         lambda r: r.view("users", since="2026-01-01T00:00:00Z"),
         BadRequest,
-        "view 'users' has no window, so 'from' and 'to' have no meaning",
+        "view 'users' has no window, which 'from' and 'to' require",
         None,
     ),
     (
         lambda r: r.view("hits", until="tomorrow"),
         BadRequest,
-        "'tomorrow' is not a moment such as 2026-11-15T19:00:00Z",
+        "'tomorrow' is not a valid timestamp such as 2026-11-15T19:00:00Z",
         None,
     ),
     (
         lambda r: r.view("pages", {"hits": "many"}),
         BadRequest,
-        "'many' is not a BIGINT, which 'hits' is",
+        "'many' is not a valid BIGINT, the type of 'hits'",
         None,
     ),
     (
         lambda r: r.view("pages", {"hits": str(2**63)}),
         BadRequest,
-        "'9223372036854775808' is not a BIGINT, which 'hits' is",
+        "'9223372036854775808' is not a valid BIGINT, the type of 'hits'",
         None,
     ),
     (
@@ -300,7 +300,7 @@ def test_a_query_is_stopped_from_another_thread(bench: Bench) -> None:
     timer.start()
     crossed = ", ".join(f"hits h{n}" for n in range(12))
     with pytest.raises(Cancelled, match="was stopped before it was answered"):
-        Reader(bench.store.db).sql(f"SELECT count(*) AS n FROM {crossed}", stopping=stopping)
+        Reader(bench.store.db).sql(f"SELECT count(*) AS n FROM {crossed}", cancellation=stopping)
     timer.join()
 
 

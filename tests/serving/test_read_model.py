@@ -13,9 +13,9 @@ from chance import drawn
 
 from headrace.serving import read, read_model
 from headrace.serving.answer import Answer
-from headrace.serving.commits import note_changed
+from headrace.serving.commits import record_changed
 from headrace.serving.epochs import commit_epoch
-from headrace.serving.finished import read_kept
+from headrace.serving.finish import read_cached
 from headrace.serving.read import Reader
 from headrace.serving.read_model import model_of
 from headrace.serving.snapshot import live_plan
@@ -36,9 +36,9 @@ def check(bench: Bench, reader: Reader) -> None:
         for view in plan.views:
             if view.kept:
                 live = live_plan(db, plan, view.name)
-                kept = reader.model.rows(db, live, narrowed=False)
+                kept = reader.model.rows(db, live, selective=False)
                 assert kept is not None
-                assert rows_of(kept.whole) == rows_of(read_kept(db, live)), view.name
+                assert rows_of(kept.whole) == rows_of(read_cached(db, live)), view.name
 
 
 def test_kept_rows_are_the_stores_after_every_commit(tmp_path: Path) -> None:
@@ -75,9 +75,9 @@ def test_only_what_changed_is_read_from_the_store(
 
     def counted(db: Any, live: Any, keys: Any = None) -> pa.Table:
         read.append(keys)
-        return read_kept(db, live, keys)
+        return read_cached(db, live, keys)
 
-    monkeypatch.setattr(read_model, "read_kept", counted)
+    monkeypatch.setattr(read_model, "read_cached", counted)
     bench.reader.view("users")
     bench.reader.view("users")
     assert read == [None]
@@ -103,7 +103,7 @@ def test_a_commit_that_fails_changes_nothing_that_is_kept(bench: Bench) -> None:
 
     def fail() -> None:
         with bench.store.write() as db:
-            note_changed(db, version, ["[]"])
+            record_changed(db, version, ["[]"])
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -119,7 +119,7 @@ def test_views_that_are_not_asked_for_are_forgotten_when_there_are_many_rows(ben
     reader.model.rows_max = len(bench.expected("hits"))
     for view in ("total", "users", "hits"):
         reader.view(view)
-    assert len(reader.model._kept) == 1
+    assert len(reader.model._views) == 1
     for view in KEPT:
         assert len(reader.view(view).rows) == len(bench.expected(view))
 
@@ -133,7 +133,7 @@ def test_a_few_rows_are_looked_up_and_many_are_kept(
     for few, kept in ((5_000, False), (0, False), (0, True)):
         monkeypatch.setattr(read_model, "FEW", few)
         assert reader.view("users", {"page": "/a"}).rows
-        assert bool(reader.model._kept) == kept
+        assert bool(reader.model._views) == kept
 
 
 def test_a_view_of_which_rows_are_asked_for_often_is_kept(bench: Bench) -> None:
@@ -143,7 +143,7 @@ def test_a_view_of_which_rows_are_asked_for_often_is_kept(bench: Bench) -> None:
     asked = [reader.view("users", {"page": "/a"}).rows for _ in range(read_model.LOOKUPS_MAX + 2)]
     assert all(rows == asked[0] for rows in asked)
     assert asked[0]
-    assert reader.model._kept
+    assert reader.model._views
 
 
 def test_a_view_with_too_many_rows_is_looked_up_however_often(bench: Bench) -> None:
@@ -152,7 +152,7 @@ def test_a_view_with_too_many_rows_is_looked_up_however_often(bench: Bench) -> N
     reader = Reader(bench.store.db, kept_rows_max=1)
     for _ in range(read_model.LOOKUPS_MAX + 2):
         assert reader.view("users", {"page": "/a"}).rows
-    assert not reader.model._kept
+    assert not reader.model._views
 
 
 def test_rows_found_by_key_are_those_of_a_query(bench: Bench) -> None:
@@ -250,7 +250,7 @@ def test_a_commit_that_fails_publishes_nothing(
         with bench.store.write() as db:
             commit_epoch(db, epoch, 1, 1)
             # After what is to be published was read, and before the commit.
-            monkeypatch.setattr(Sqlite, "_followed", lambda sqlite: 1 / 0)
+            monkeypatch.setattr(Sqlite, "_run_hook", lambda sqlite: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         fail()

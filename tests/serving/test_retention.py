@@ -43,7 +43,7 @@ def slow(user: str, second: int = 5) -> Click:
 
 
 def tidy(bench: Bench, keep_us: int = KEEP_US) -> int:
-    return Retention(bench.store.db, keep_us, bench.clock).tidy()
+    return Retention(bench.store.db, keep_us, bench.clock).remove_old()
 
 
 def later(bench: Bench, us: int = KEEP_US + HOUR) -> None:

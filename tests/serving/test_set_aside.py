@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.core.pattern import SET_ASIDE
-from headrace.serving.carried import set_aside
+from headrace.serving.carried import set_aside_keys
 from headrace.serving.store import CarriedEpoch, StateRow, Version
 
 from .bench import CLICKS, STREAM, Bench, as_lifted, plan_of
@@ -83,4 +83,4 @@ def test_a_key_that_batch_has_set_aside_too_counts_once(patterns: Bench) -> None
     patterns.store.promote("clicks", state.generation, state.reached, group.number, [staged], [])
     give_up(patterns, "ann", "cid")
     with patterns.store.read() as db:
-        assert set_aside(db, version.plan) == [('{"user":"ann"}', 5), ('{"user":"cid"}', 5)]
+        assert set_aside_keys(db, version.plan) == [('{"user":"ann"}', 5), ('{"user":"cid"}', 5)]

@@ -19,7 +19,7 @@ from headrace.core.aggregate.sketches import (
     KLL_K,
     TOP_K_ITEMS,
 )
-from headrace.serving.states import finished, merged
+from headrace.serving.states import finish_state, merge_states
 
 # Small sketches are lists and sets of hashes, large ones registers; each pair crosses an edge.
 PARTS = [(0, 0), (0, 1), (1, 1), (5, 5), (20, 30), (150, 200), (50, 5_000), (4_000, 6_000)]
@@ -48,11 +48,11 @@ def sketches(spark: Any) -> list[tuple[bytes | None, bytes | None, bytes | None,
 
 
 def union(sketches: Sequence[bytes | None]) -> Any:
-    return merged(Merge.HLL, sketches)
+    return merge_states(Merge.HLL, sketches)
 
 
 def number_of(sketches: Sequence[bytes | None]) -> Any:
-    return finished(Merge.HLL, union(sketches))
+    return finish_state(Merge.HLL, union(sketches))
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -109,11 +109,11 @@ def lifted(spark: Any) -> list[list[bytes]]:
 def test_kll_sketches_of_spark_are_merged_here_and_read_by_both(
     spark: Any, lifted: list[list[bytes]], pair: int
 ) -> None:
-    ours = merged(Merge.KLL, [lifted[2 * pair][0], lifted[2 * pair + 1][0]])
+    ours = merge_states(Merge.KLL, [lifted[2 * pair][0], lifted[2 * pair + 1][0]])
     values = sorted([*range(QUANTILE_PARTS[pair][0]), *range(QUANTILE_PARTS[pair][1])])
     text = ours.hex()
     for p in (0.07, 0.5, 0.9):
-        found = finished(Merge.KLL, ours, p, 1)
+        found = finish_state(Merge.KLL, ours, p, 1)
         ranks = [
             bisect_left(values, found) / len(values),
             bisect_right(values, found) / len(values),
@@ -128,26 +128,26 @@ def test_a_small_percentile_is_exact() -> None:
     sketch = kll_doubles_sketch(KLL_K)
     for value in range(100):
         sketch.update(value)
-    found = [finished(Merge.KLL, bytes(sketch.serialize()), p / 100, 1) for p in range(101)]
+    found = [finish_state(Merge.KLL, bytes(sketch.serialize()), p / 100, 1) for p in range(101)]
     assert found == [0, *range(100)]
 
 
 def test_frequent_values_of_spark_are_counted_exactly_while_there_are_few(
     lifted: list[list[bytes]],
 ) -> None:
-    whole = merged(Merge.TOP_K, [row[1] for row in lifted])
+    whole = merge_states(Merge.TOP_K, [row[1] for row in lifted])
     counts = Counter(n % 500 for pair in QUANTILE_PARTS for size in pair for n in range(size))
     expected = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:7]
-    said = json.loads(finished(Merge.TOP_K, whole, 7, "BIGINT"))
+    said = json.loads(finish_state(Merge.TOP_K, whole, 7, "BIGINT"))
     assert [(item["item"], item["count"]) for item in said] == expected
 
 
 def test_sparks_count_min_sketch_is_added_and_read_here(lifted: list[list[bytes]]) -> None:
-    whole = merged(Merge.COUNT_MIN, [row[2] for row in lifted])
+    whole = merge_states(Merge.COUNT_MIN, [row[2] for row in lifted])
     sizes = [size for pair in QUANTILE_PARTS for size in pair]
     for value in (0, 7, 39, 40):
         exact = sum(1 for size in sizes for n in range(size) if n % 40 == value)
-        found = finished(Merge.COUNT_MIN, whole, str(value).encode().hex())
+        found = finish_state(Merge.COUNT_MIN, whole, str(value).encode().hex())
         assert exact <= found <= exact + COUNT_MIN_ERROR * sum(sizes)
 
 
@@ -157,4 +157,4 @@ def test_sparks_count_min_sketch_is_added_and_read_here(lifted: list[list[bytes]
 def test_our_murmur3_is_sparks(spark: Any, text: str) -> None:
     sketch = "count_min_sketch(v, 0.01D, 0.96D, 42)"
     made = spark.createDataFrame([(text,)], "v STRING").selectExpr(f"{sketch} AS s")
-    assert finished(Merge.COUNT_MIN, bytes(made.first().s), text.encode().hex()) == 1
+    assert finish_state(Merge.COUNT_MIN, bytes(made.first().s), text.encode().hex()) == 1

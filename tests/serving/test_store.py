@@ -54,7 +54,7 @@ def test_a_new_stream_begins_at_the_start_and_its_views_are_building(
     store, state = bench.store, bench.store.stream("clicks")
     assert (state.position, state.boundary) == (Position((0, 0)), Position((0, 0)))
     assert (state.generation, state.reached.highs) == (0, (None, None))
-    assert (state.committed_at, state.promoted_at, state.heard_at) == (None, None, (None, None))
+    assert (state.committed_at, state.promoted_at, state.received_at) == (None, None, (None, None))
     assert (state.reached.watermark_us, state.reached) == (None, state.built)
     assert {(v.name, v.state) for v in store.versions("clicks")} == {(n, "building") for n in KEPT}
     assert store.deployed() == PLAN

@@ -13,9 +13,9 @@ from headrace.compile.follow import Followed
 from headrace.core.errors import BadQuery, LimitReached, Unavailable
 from headrace.core.position import Position, PositionRange
 from headrace.define.settings import SubscribeSettings
-from headrace.serving.channel import WAITING_MAX, Placed, Source
-from headrace.serving.hearer import Heard, Hearer
 from headrace.serving.hub import Hub
+from headrace.serving.stream_feed import WAITING_MAX, StreamRow, StreamSource
+from headrace.serving.subscriber import Subscriber, SubscriptionEvent
 from tests.run.waiting import wait
 
 from .bench import Bench
@@ -32,21 +32,21 @@ class Place:
         self.bench.build()
         self.hub = Hub(self.bench.store.db, SubscribeSettings(), self._open)
         self.broadcast = self.hub.broadcast
-        self.held.appended = partial(self.broadcast.tell, "clicks")
+        self.held.appended = partial(self.broadcast.notify, "clicks")
 
-    def _open(self, known: Followed) -> Source:
+    def _open(self, known: Followed) -> StreamSource:
         self.opened += 1
         return self
 
     def end(self) -> Position:
         return self.held.end()
 
-    def read(self, range: PositionRange) -> tuple[PositionRange, Sequence[Placed]]:
+    def read(self, range: PositionRange) -> tuple[PositionRange, Sequence[StreamRow]]:
         self.during()
         return self.held.read(range)
 
-    def join(self, text: str, after: str | None = None) -> Hearer:
-        return self.hub.join(f"SUBSCRIBE TO {text}", after)
+    def subscribe(self, text: str, after: str | None = None) -> Subscriber:
+        return self.hub.subscribe(f"SUBSCRIBE TO {text}", after)
 
 
 @pytest.fixture
@@ -59,21 +59,23 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made.bench.close()
 
 
-def take(hearer: Hearer, many: int) -> list[Heard]:
-    found: list[Heard] = []
-    wait(lambda: len(found.extend(hearer.take(0.1)) or found) >= many, seconds=10)
+def poll(subscriber: Subscriber, many: int) -> list[SubscriptionEvent]:
+    found: list[SubscriptionEvent] = []
+    wait(lambda: len(found.extend(subscriber.poll(0.1)) or found) >= many, seconds=10)
     return found
 
 
 def test_it_begins_now_or_at_the_beginning_or_after_what_was_heard(place: Place) -> None:
-    now, whole = place.join("clicks"), place.join("clicks FROM BEGINNING")
-    after = place.join("clicks FROM BEGINNING", "2,0")
-    assert take(now, 1)[0].id == "3,0"
-    assert [one.id for one in take(whole, 2)] == ["0,0", "3,0"]
-    assert [one.data.get("rows") for one in take(after, 2)] == [None, [{"n": 2}]]
+    now, whole = place.subscribe("clicks"), place.subscribe("clicks FROM BEGINNING")
+    after = place.subscribe("clicks FROM BEGINNING", "2,0")
+    assert poll(now, 1)[0].id == "3,0"
+    assert [one.id for one in poll(whole, 2)] == ["0,0", "3,0"]
+    assert [one.data.get("rows") for one in poll(after, 2)] == [None, [{"n": 2}]]
     place.held.send(1, 7)
-    for hearer in (now, whole, after):
-        assert take(hearer, 1)[0] == Heard("rows", {"rows": [{"n": 7}], "ends": ["3,1"]}, "3,1")
+    for subscriber in (now, whole, after):
+        assert poll(subscriber, 1)[0] == SubscriptionEvent(
+            "rows", {"rows": [{"n": 7}], "ends": ["3,1"]}, "3,1"
+        )
 
 
 @pytest.mark.parametrize(
@@ -88,38 +90,42 @@ def test_a_position_that_is_not_one_of_the_stream_gets_a_sentence(
     place: Place, after: str, sentence: str
 ) -> None:
     with pytest.raises(BadQuery) as refused:
-        place.join("clicks", after)
+        place.subscribe("clicks", after)
     assert refused.value.message == sentence
     assert refused.value.hint is not None
 
 
 def test_equal_texts_share_a_thread_that_ends_with_the_last_of_them(place: Place) -> None:
-    one, other = place.join("clicks"), place.join("CLICKS FROM BEGINNING")
-    third = place.join("clicks WHERE ms > 1")
-    assert (place.opened, place.broadcast.subscribers, len(place.broadcast.workers)) == (2, 3, 2)
+    one, other = place.subscribe("clicks"), place.subscribe("CLICKS FROM BEGINNING")
+    third = place.subscribe("clicks WHERE ms > 1")
+    assert (place.opened, place.broadcast.subscribers_count, len(place.broadcast.workers)) == (
+        2,
+        3,
+        2,
+    )
     one.close()
     other.close()
     wait(lambda: len(place.broadcast.workers) == 1, seconds=10)
-    assert place.broadcast.subscribers == 1
+    assert place.broadcast.subscribers_count == 1
     third.close()
     assert not place.broadcast.topics
     wait(lambda: not place.broadcast.workers, seconds=10)
-    assert take(place.join("clicks", "0,0"), 2)[1].id == "3,0", "a new one begins anew"
+    assert poll(place.subscribe("clicks", "0,0"), 2)[1].id == "3,0", "a new one begins anew"
 
 
 def test_a_slow_turn_of_one_text_keeps_no_other_waiting(place: Place) -> None:
     go = threading.Event()
-    slow = place.join("clicks WHERE ms > 1")
-    take(slow, 1)
+    slow = place.subscribe("clicks WHERE ms > 1")
+    poll(slow, 1)
     place.during = lambda: threading.current_thread() is first and go.wait(10) and None
     first = place.broadcast.workers[0]._thread
-    quick = place.join("clicks", "0,0")
-    assert take(quick, 2)[1].id == "3,0"
+    quick = place.subscribe("clicks", "0,0")
+    assert poll(quick, 2)[1].id == "3,0"
     place.held.send(0, 9)
-    assert take(quick, 1)[0].id == "4,0"
-    assert slow.take() == []
+    assert poll(quick, 1)[0].id == "4,0"
+    assert slow.poll() == []
     go.set()
-    assert take(slow, 1)[0].id == "4,0"
+    assert poll(slow, 1)[0].id == "4,0"
 
 
 def test_what_is_unavailable_is_tried_again(place: Place) -> None:
@@ -130,49 +136,49 @@ def test_what_is_unavailable_is_tried_again(place: Place) -> None:
             raise failures.pop()
 
     place.during = fail
-    assert take(place.join("clicks", "1,0"), 2)[1].data["rows"] == [{"n": 1}, {"n": 2}]
+    assert poll(place.subscribe("clicks", "1,0"), 2)[1].data["rows"] == [{"n": 1}, {"n": 2}]
     assert failures == []
 
 
-def test_a_text_that_fails_tells_its_hearers_and_nobody_else(place: Place) -> None:
+def test_a_text_that_fails_tells_its_subscribers_and_nobody_else(place: Place) -> None:
     def fail() -> None:
         raise LimitReached("an event has too many rows")
 
-    hurt = place.join("clicks")
-    take(hurt, 1)
+    hurt = place.subscribe("clicks")
+    poll(hurt, 1)
     place.during = fail
     place.held.send(0, 4)
-    failed = take(hurt, 1)[0]
+    failed = poll(hurt, 1)[0]
     assert (failed.event, failed.data["condition"]) == ("failed", "LimitReached")
     assert hurt.ended
     place.during = lambda: None
-    assert take(place.join("clicks", "3,0"), 2)[1].id == "4,0"
+    assert poll(place.subscribe("clicks", "3,0"), 2)[1].id == "4,0"
 
 
 def test_a_defect_is_not_told_in_its_own_words(place: Place) -> None:
     place.during = lambda: 1 // 0 and None
-    hurt = place.join("clicks", "0,0")
-    assert take(hurt, 2)[1].data["message"] == (
-        "the subscription to 'clicks' met a problem that it did not expect"
+    hurt = place.subscribe("clicks", "0,0")
+    assert poll(hurt, 2)[1].data["message"] == (
+        "the subscription to 'clicks' failed with an unexpected error"
     )
 
 
 def test_stop_is_the_last_that_everybody_hears(place: Place) -> None:
-    hearer = place.join("clicks", "3,0")
+    subscriber = place.subscribe("clicks", "3,0")
     place.broadcast.stop()
-    assert [one.event for one in hearer.take()] == ["position", "end"]
+    assert [one.event for one in subscriber.poll()] == ["position", "end"]
     assert not any(worker.alive for worker in place.broadcast.workers)
 
 
 def test_one_who_did_not_keep_up_is_read_on_for_when_it_has_taken(place: Place) -> None:
     place.held.events_max = 1  # a message for each
-    slow = place.join("clicks FROM BEGINNING")
+    slow = place.subscribe("clicks FROM BEGINNING")
     for number in range(3, 200):
         place.held.send(0, number)
     wait(lambda: slow.waiting == WAITING_MAX, seconds=10)
     found = list[int]()
     while len(found) < 200:
-        taken = slow.take(10)
+        taken = slow.poll(10)
         assert taken, "nothing more came, though there was room"
         found += [row["n"] for one in taken for row in one.data.get("rows", ())]
     assert found == list(range(200))

@@ -33,7 +33,7 @@ def joined(tmp_path: Path) -> Bench:
     made = Bench(tmp_path / "serving.db", msgspec.structs.replace(plan_of(), tables=(PAGES,)))
     made.build()
     made.send(*CLICKS)
-    made.store.note_table("pages_of", "v1", ROWS)
+    made.store.record_table("pages_of", "v1", ROWS)
     return made
 
 
@@ -53,7 +53,7 @@ def test_a_query_joins_a_view_with_a_table(joined: Bench) -> None:
 
 
 def test_new_rows_take_the_place_of_the_old(joined: Bench) -> None:
-    joined.store.note_table("pages_of", "v2", ROWS.slice(0, 1))
+    joined.store.record_table("pages_of", "v2", ROWS.slice(0, 1))
     sql = "SELECT count(*) AS n FROM users u JOIN pages_of t ON u.page = t.page"
     assert joined.reader.sql(sql).rows == [{"n": 1}]
 
@@ -62,7 +62,7 @@ def test_a_table_with_too_many_rows_is_refused_with_a_sentence(
     joined: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(table_rows, "ROWS_MAX", 2)
-    joined.store.note_table("pages_of", "v2", ROWS)
+    joined.store.record_table("pages_of", "v2", ROWS)
     with pytest.raises(Unsupported) as refused:
         joined.reader.sql("SELECT u.page FROM users u JOIN pages_of t ON u.page = t.page")
     assert refused.value.message == "table 'pages_of' cannot be joined with views"

@@ -12,7 +12,7 @@ from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.position import Position
 from headrace.core.time import MINUTE, SECOND, from_iso, iso
 from headrace.serving.store import StreamState
-from headrace.serving.watermark import EventTime, Reached, event_time
+from headrace.serving.watermark import EventTime, FlowProgress, event_time
 
 from .bench import CLICKS, Bench, Click
 
@@ -163,7 +163,7 @@ def test_each_stream_of_a_flow_has_its_own_watermark_and_the_slowest_is_told() -
         for name, partitions in (("a", 2), ("b", 1))
     )
     flow, start = FlowPlan("a+b", streams, joined=True), Position((0, 0, 0))
-    nothing = Reached(start, (None,) * 3, (None, None))
+    nothing = FlowProgress(start, (None,) * 3, (None, None))
     state = StreamState(flow, nothing, nothing, 0, (None,) * 3, None, None)
     one = state.after(Position((1, 1, 0)), (100, 50, None), 1)
     assert (one.marks, one.watermark_us) == ((40, None), None)
@@ -184,10 +184,10 @@ def test_silence_changes_no_answer(bench: Bench) -> None:
 def test_with_time_alone_the_watermark_only_rises(
     heard: list[tuple[int | None, int]], idle_us: int, first: int, second: int
 ) -> None:
-    highs, heard_at = zip(*heard, strict=True)
+    highs, received_at = zip(*heard, strict=True)
 
     def at(now_us: int) -> EventTime:
-        return event_time(highs, heard_at, None, now_us, delay_us=10, idle_us=idle_us)
+        return event_time(highs, received_at, None, now_us, delay_us=10, idle_us=idle_us)
 
     early, later = at(min(first, second)), at(max(first, second))
     assert (early.watermark_us is None) == all(high is None for high in highs)

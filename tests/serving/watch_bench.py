@@ -14,9 +14,9 @@ from headrace.define.definitions import WatchDefinition
 from headrace.run.added import read_kind
 from headrace.run.constants import begin_watches
 from headrace.serving import watches
-from headrace.serving.ledger import Alert, Wanted, alerts
+from headrace.serving.alerts import Alert, AlertFilter, read_alerts
+from headrace.serving.match_raiser import MatchRaiser
 from headrace.serving.watches import WatchStatus
-from headrace.serving.watching import WatchLookout
 from tests.serving.bench import Bench, Click, Row, lifted
 from tests.serving.rule_bench import rule_plan, rule_project
 
@@ -44,7 +44,7 @@ class WatchBench(Bench):
         with self.store.write() as db:
             watches.deploy_files(db, said, "ann", self.clock())
         self.begin()
-        self.lookout = WatchLookout(self.store.db, self.clock)
+        self.raiser = MatchRaiser(self.store.db, self.clock)
 
     def begin(self) -> None:
         begin_watches(self.store, self.plan, {shape.name for shape in self.plan.shapes})
@@ -83,8 +83,8 @@ class WatchBench(Bench):
         return found
 
     def look(self) -> int:
-        raised = sum(self.lookout.look(shape) for shape in self.plan.shapes)
-        self.lookout.end_due()
+        raised = sum(self.raiser.evaluate(shape) for shape in self.plan.shapes)
+        self.raiser.end_expired()
         return raised
 
     def watch(self, name: str) -> WatchStatus:
@@ -94,7 +94,7 @@ class WatchBench(Bench):
     def matches(self, name: str) -> list[Alert]:
         """The oldest first."""
         with self.store.read() as db:
-            return alerts(db, Wanted(name, limit=100_000))[::-1]
+            return read_alerts(db, AlertFilter(name, limit=100_000)).alerts[::-1]
 
     def notices(self) -> list[tuple[Any, ...]]:
         with self.store.read() as db:

@@ -11,7 +11,7 @@ from headrace.core.shedding import Shedding
 from headrace.core.time import SECOND
 from headrace.define.definitions import PaceDefinition
 from headrace.serving.store import StreamState
-from headrace.serving.watermark import Reached
+from headrace.serving.watermark import FlowProgress
 from headrace.speed.next_epoch import NextEpoch, limit_after, next_epoch
 
 CLICKS = StreamPlan(
@@ -21,7 +21,7 @@ CLICKS = StreamPlan(
 FLOW = FlowPlan("clicks", (CLICKS,))
 HERE = Position((4, 2))
 # Partition 1 holds the watermark back until it is idle.
-REACHED = Reached(HERE, (100 * SECOND, 50 * SECOND), (40 * SECOND,))
+REACHED = FlowProgress(HERE, (100 * SECOND, 50 * SECOND), (40 * SECOND,))
 STATE = StreamState(FLOW, REACHED, REACHED, 1, (0, 0), None, None)
 STEADY, SHED = PaceDefinition(), PaceDefinition(overload="shed oldest", lag_events_max=6)
 

@@ -136,7 +136,7 @@ def test_a_stream_that_cannot_keep_up_sheds_counts_and_says_so(spark: Any, tmp_p
     assert _run(parts).rows[0]["n"] == 10
     _send(parts, *range(10, 110))
     seen = _run(parts)
-    (shed,) = parts.store.shed("clicks")
+    (shed,) = parts.store.shed_epochs("clicks")
     answer = parts.reader.view("pages")
     taken = answer.rows[0]["n"]
     assert (taken, seen.position - Position((0, 0))) == (110 - shed.events, 110)

@@ -1,6 +1,6 @@
 """The reference of panes, by hand; and beside it the engine, over answers that chance has made.
 
-The two share no code: the engine keeps an account, the reference looks at the whole past.
+The two share no code: the engine keeps an state, the reference looks at the whole past.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from headrace.core.subscription import Form, Mode, ViewShape
 from headrace.core.time import SECOND, from_iso, iso
 from headrace.define.view_subscription import read_subscription
-from headrace.serving.account import Account, Seen
-from headrace.serving.panes import look
+from headrace.serving.emit_state import EmitState, ViewAnswer
+from headrace.serving.panes import next_panes
 from headrace.testing.declarations import read_declarations
-from headrace.testing.panes import Subscriber, streams_behind, subscriber_of
+from headrace.testing.panes import ReferenceSubscriber, streams_behind, subscriber_of
 
 SHAPE = ViewShape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",))
 SESSIONS = ViewShape("v", ("k", "w", "n"), ("k", "w"), "w", "n", ("s",), sessions=True)
@@ -110,16 +110,16 @@ def test_engine_and_reference_say_the_same_of_sessions(text: str, growth: list[A
 @given(growth=GROWTH)
 def test_sessions_that_a_subscriber_has_never_overlap(text: str, growth: list[Any]) -> None:
     """So no event was sent twice; DISCARDING, the sessions that it has are those it can sum up."""
-    asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()
-    if asked.form is not Form.PANES:
+    subscription, state = read_subscription(f"SUBSCRIBE TO v {text}"), EmitState()
+    if subscription.form is not Form.PANES:
         return
     has: dict[str, int] = {}
     for rows, mark, now in grown(growth):
-        found = look(asked, SESSIONS, account, Seen(rows, mark, now))
-        account.after(found)
+        found = next_panes(subscription, SESSIONS, state, ViewAnswer(rows, mark, now))
+        state.apply(found)
         for pane in found.panes:
             key = json.dumps([pane.row["k"], pane.row["w"]])
-            added = has.get(key, 0) if asked.mode is Mode.DISCARDING else 0
+            added = has.get(key, 0) if subscription.mode is Mode.DISCARDING else 0
             has[key] = added + pane.row["n"] if pane.op == "insert" else 0
         held = sorted((k, from_iso(w["start"]), from_iso(w["end"])) for k, w in _held(has))
         assert all(one[0] != other[0] or one[2] < other[1] for one, other in pairwise(held)), (
@@ -146,11 +146,11 @@ def grown(growth: list[Any]) -> Looks:
 
 
 def compare(text: str, shape: ViewShape, looks: Looks) -> None:
-    asked, account = read_subscription(f"SUBSCRIBE TO v {text}"), Account()
-    reference = Subscriber(f"SUBSCRIBE TO v {text}", ("k", "w"), "w", "n", shape.sessions)
+    subscription, state = read_subscription(f"SUBSCRIBE TO v {text}"), EmitState()
+    reference = ReferenceSubscriber(f"SUBSCRIBE TO v {text}", ("k", "w"), "w", "n", shape.sessions)
     for rows, mark, now in looks:
-        found = look(asked, shape, account, Seen(rows, mark, now))
-        account.after(found)
+        found = next_panes(subscription, shape, state, ViewAnswer(rows, mark, now))
+        state.apply(found)
         heard = [
             {"op": p.op, "pane": p.pane, "timing": p.timing, "last": p.last, **p.row}
             for p in found.panes
@@ -159,7 +159,7 @@ def compare(text: str, shape: ViewShape, looks: Looks) -> None:
 
 
 def test_reference_tells_a_window_when_it_is_over() -> None:
-    one = Subscriber("SUBSCRIBE TO v EMIT ON TIME", ("k", "w"), "w", "n")
+    one = ReferenceSubscriber("SUBSCRIBE TO v EMIT ON TIME", ("k", "w"), "w", "n")
     assert one.observe([row("a", 0, 1)], 9 * SECOND, 0) == []
     (pane,) = one.observe([row("a", 0, 2)], 10 * SECOND, 0)
     assert pane == {"op": "insert", "pane": 0, "timing": "on_time", "last": True, **row("a", 0, 2)}
@@ -191,7 +191,7 @@ def test_sessions_are_read_off_the_definition() -> None:
 
 
 def test_reference_deletes_a_session_when_the_longer_one_is_sent() -> None:
-    one = Subscriber("SUBSCRIBE TO v EMIT ON TIME", ("k", "w"), "w", "n", sessions=True)
+    one = ReferenceSubscriber("SUBSCRIBE TO v EMIT ON TIME", ("k", "w"), "w", "n", sessions=True)
     before, after = sessions([("a", 0)]), sessions([("a", 0), ("a", 5)])
     said = {"pane": 0, "timing": "on_time", "last": True}
     assert one.observe(before, 5 * SECOND, 0) == [{"op": "insert", **said, **before[0]}]

@@ -12,7 +12,7 @@ from headrace.api import needs
 from headrace.api.get_request import Endpoint, GetRequest, RequestHandler
 from headrace.api.read_access import may_read
 from headrace.core.errors import BadRequest
-from headrace.serving.ledger import Alert
+from headrace.serving.alerts import Alert
 
 EVENTS_LISTED, EVENTS_LIMIT_MAX = 100, 1_000
 RecordStatus = Literal["event", "duplicate", "dead_letter"]

@@ -8,7 +8,7 @@ from headrace.compile.plan import ViewPlan
 from headrace.core.pattern import Pattern
 from headrace.core.rule import shown_name
 from headrace.core.time import iso
-from headrace.serving.carried import set_aside
+from headrace.serving.carried import set_aside_keys
 from headrace.serving.database import Transaction
 
 
@@ -16,7 +16,7 @@ def aside_text(db: Transaction, plan: ViewPlan) -> str:
     """Which keys of a view's pattern are not searched, since when, and what that means; empty if
     all are searched.
     """
-    if not (keys := set_aside(db, plan)):
+    if not (keys := set_aside_keys(db, plan)):
         return ""
     pattern, (key, since_us) = plan.carry and plan.carry.match and plan.carry.match.pattern, keys[0]
     steps = pattern.steps_max if isinstance(pattern, Pattern) else None

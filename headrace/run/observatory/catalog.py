@@ -172,7 +172,7 @@ class _Reading:
         return iso(found[-1]) if found else None
 
     def _rules(self) -> Iterator[CatalogRule]:
-        known = rules.newest(self.db)
+        known = rules.newest_versions(self.db)
         for rule in self.plan.rules:
             said = known.get(rule.name)
             yield CatalogRule(

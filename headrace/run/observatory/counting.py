@@ -5,8 +5,8 @@ from __future__ import annotations
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
 from headrace.run.observatory.subject import Subject
-from headrace.serving.ledger import count_by_rule
-from headrace.serving.progress import taken
+from headrace.serving.alerts import count_alerts_by_rule
+from headrace.serving.progress import count_processed
 from headrace.serving.sinks import sequences
 
 
@@ -35,5 +35,9 @@ def _files(subject: Subject, plan: Plan) -> dict[str, int]:
 def _stored(subject: Subject) -> dict[str, int]:
     """One transaction for all that the store counts."""
     with subject.store.read() as db:
-        counts = {"speed": taken(db), "sink": sequences(db), "rule": count_by_rule(db)}
+        counts = {
+            "speed": count_processed(db),
+            "sink": sequences(db),
+            "rule": count_alerts_by_rule(db),
+        }
     return {f"{kind}:{name}": n for kind, found in counts.items() for name, n in found.items()}

@@ -22,12 +22,12 @@ from headrace.run.observatory.disk import Growth
 from headrace.run.observatory.samples import Sampler
 from headrace.run.observatory.subject import ObservatoryCache, Subject
 from headrace.run.observatory.topology import topology_of
-from headrace.serving import ledger
-from headrace.serving.board import Board, LiveTopic
+from headrace.serving import alerts
+from headrace.serving.alerts import AlertFilter, Alerts
 from headrace.serving.catalog import read_plan
-from headrace.serving.hearer import Hearer
-from headrace.serving.ledger import Alerts, Wanted
+from headrace.serving.live_topics import LiveTopic, LiveTopics
 from headrace.serving.progress import read_stream
+from headrace.serving.subscriber import Subscriber
 
 STATUS_US = SECOND  # reading the master's version costs more than the store
 TOPOLOGY_US = SECOND // 2
@@ -48,17 +48,17 @@ class LiveObservatory:
         self.memory = ObservatoryCache(self.sampler.samples, growth)
         live = subject.project.settings.live
         changes = subject.store.db.changes
-        self.board = Board(live, self.topic, changes, subject.store.clock, report)
+        self.live_topics = LiveTopics(live, self.topic, changes, subject.store.clock, report)
 
     def start(self) -> None:
         self.sampler.start()
 
     def stop(self) -> None:
-        self.board.broadcast.stop()
+        self.live_topics.broadcast.stop()
         self.sampler.stop()
 
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Hearer:
-        return self.board.join(topics, news)
+    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> Subscriber:
+        return self.live_topics.subscribe(topics, news)
 
     def topic(self, name: str) -> LiveTopic:
         """The topic of this name; NotFound if there is none."""
@@ -92,11 +92,11 @@ class LiveObservatory:
 
     def _alerts(self) -> Alerts:
         with self.subject.store.read() as db:
-            return ledger.page(db, Wanted())
+            return alerts.read_alerts(db, AlertFilter())
 
     def _alerts_mark(self) -> str:
         with self.subject.store.read() as db:
-            return ledger.changes(db)
+            return alerts.alerts_version(db)
 
     def _view(self, name: str) -> Any:
         limit = self.subject.project.settings.live.rows_max
@@ -112,5 +112,5 @@ class LiveObservatory:
             states = [read_stream(db, flow) for flow in streams_of(plan, view)]
             # Silence alone may have brought the watermark further, and what waits for it.
             moved = [(s.reached, s.built, s.generation) for s in states]
-            ledger_moved = ledger.changes(db) if not states else ""
+            ledger_moved = alerts.alerts_version(db) if not states else ""
             return view.fingerprint, moved, ledger_moved

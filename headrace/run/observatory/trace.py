@@ -21,11 +21,11 @@ from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
 from headrace.run.observatory.records import log_end, records_of
 from headrace.run.observatory.subject import Subject
-from headrace.serving import ledger
+from headrace.serving import alerts
+from headrace.serving.alerts import Alert
 from headrace.serving.database import Transaction
 from headrace.serving.history import read_epochs, read_generations
-from headrace.serving.ledger import Alert
-from headrace.serving.watches import names_of
+from headrace.serving.watches import names_by_shape
 
 ALERTS_MAX = 100
 
@@ -89,9 +89,9 @@ def _alerts(
     """Alerts whose row has this place, of rules and watches that read this stream alone."""
     rules = [rule.name for rule in plan.rules if rule.keys is None and rule.streams == (stream,)]
     shapes = [shape.name for shape in plan.shapes if shape.streams == (stream,)]
-    for name in (*rules, *names_of(db, shapes)):
-        for id in ledger.ids_at(db, name, partition, offset, ALERTS_MAX):
-            yield ledger.alert(db, id)
+    for name in (*rules, *names_by_shape(db, shapes)):
+        for id in alerts.alert_ids_at(db, name, partition, offset, ALERTS_MAX):
+            yield alerts.read_alert(db, id)
 
 
 def _archived(subject: Subject, stream: StreamPlan) -> Position:

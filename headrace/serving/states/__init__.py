@@ -1,10 +1,10 @@
 """Partials that plain SQL cannot merge: opaque *states*, with the functions that can.
 
 A state is one column, bytes or text, made by Spark's lift. Each kind has
-  merge   several states -> one, in any order and any grouping; NULL never gets here;
-  finish  a state, and what the definition says beside it -> the answer's value;
-  same    whether two states mean the same, for the audit; None where a state only estimates.
-`register` gives them to the reading engine: `merge_<kind>(list)`, `finish_<kind>(state, …)`,
+  merge   several states -> one, in any order and any grouping; never called with NULL;
+  finish  a state, and parameters of the definition -> the answer's value;
+  same    whether two states are equal, for the audit; None if a state only estimates.
+`register` adds them to the reading engine: `merge_<kind>(list)`, `finish_<kind>(state, …)`,
 `same_<kind>(a, b)`, and `cut_<kind>(state)` of lists. NULL is the zero of each.
 tests/laws/test_merge.py checks the laws of every kind.
 """
@@ -26,8 +26,8 @@ Stored = Any  # bytes or text, as the store keeps it
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How one kind of state is merged, read and compared. `type` is DuckDB's type of it, `finished`
-    that of what is read.
+    """How one kind of state is merged, finished and compared. `type` is DuckDB's type of the state,
+    `finished` that of the finished value.
     """
 
     type: str
@@ -56,39 +56,39 @@ STATES: dict[Merge, State] = {
 }
 
 
-def merged(kind: Merge, states: Sequence[Stored | None]) -> Stored | None:
-    """One state for all; a single one is left as it is, unread."""
-    found = [state for state in states if state is not None]
-    return STATES[kind].merge(found) if len(found) > 1 else next(iter(found), None)
+def merge_states(kind: Merge, states: Sequence[Stored | None]) -> Stored | None:
+    """The merge of states; a single one is returned as it is."""
+    present = [state for state in states if state is not None]
+    return STATES[kind].merge(present) if len(present) > 1 else next(iter(present), None)
 
 
-def finished(kind: Merge, state: Stored | None, *said: Any) -> Any:
-    return None if state is None else STATES[kind].finish(state, *said)
+def finish_state(kind: Merge, state: Stored | None, *parameters: Any) -> Any:
+    return None if state is None else STATES[kind].finish(state, *parameters)
 
 
-def same(kind: Merge, a: Stored | None, b: Stored | None) -> bool:
+def same_state(kind: Merge, a: Stored | None, b: Stored | None) -> bool:
     equal = STATES[kind].same
     return equal is None or a == b or (a is not None and b is not None and equal(a, b))
 
 
 def register(connection: duckdb.DuckDBPyConnection) -> None:
-    """Make the functions of every kind known in a connection."""
+    """Register the functions of every kind in a connection."""
     for kind, state in STATES.items():
         _register(connection, kind, state)
 
 
 def _register(connection: duckdb.DuckDBPyConnection, kind: Merge, state: State) -> None:
     def merge(states: list[Stored] | None) -> Stored:
-        return merged(kind, states or ())
+        return merge_states(kind, states or ())
 
-    def finish(*said: Any) -> Any:
-        return finished(kind, *said)
+    def finish(*parameters: Any) -> Any:
+        return finish_state(kind, *parameters)
 
     def equal(a: Stored, b: Stored) -> bool:
-        return same(kind, a, b)
+        return same_state(kind, a, b)
 
-    def cut(found: Stored) -> bool | None:
-        return None if found is None or state.cut is None else state.cut(found)
+    def cut(value: Stored) -> bool | None:
+        return None if value is None or state.cut is None else state.cut(value)
 
     one = state.type
     for name, function, takes, gives in (

@@ -1,9 +1,9 @@
 """Lists with a limit, as JSON: {"type": …, "limit": n, "items": […]}.
 
-A list holds up to its limit and one more, so that it is known when it was cut. A collected list has
+A list holds up to its limit and one more, which shows that it was cut. A collected list has
 [{"s": place, "v": value}] in the order of the log, a set its values in their order. Both keep the
-first in that order, so it does not matter how the events were cut. Values are parts of JSON, as
-core/storage.py has them, of the type that the state says.
+first items in that order, so the result does not depend on how events were grouped. Values are JSON
+as in core/storage.py, of the type in the state.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def _merged(states: Sequence[str], ordered: Callable[[Items, Order], Items]) -> 
 
 
 def _rank(value: Any) -> Any:
-    """Where a value stands in Spark's order: NULL first, NaN last, within lists and objects too."""
+    """The sort key of a value in Spark's order: NULL first, NaN last, also within lists and
+    objects.
+    """
     if value is None:
         return (0,)
     if isinstance(value, float) and math.isnan(value):

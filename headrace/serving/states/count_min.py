@@ -1,8 +1,8 @@
-"""Spark's count-min sketch, added and read here.
+"""Spark's count-min sketch, merged and read here.
 
 Its bytes are big-endian: version INT, total BIGINT, depth INT, width INT, then `depth` factors and
 `depth` rows of `width` counters, all BIGINT. A text has one counter in each row, found by two
-Murmur3 hashes of its UTF-8 bytes; the least of them is the estimate, which is never too low.
+Murmur3 hashes of its UTF-8 bytes; the smallest of them is the estimate, which is never too low.
 tests/serving/test_sketches.py checks it against sketches made by Spark.
 """
 
@@ -24,7 +24,7 @@ def merge(sketches: Sequence[bytes]) -> bytes:
 
 
 def estimate(sketch: bytes, value: str) -> int:
-    """How often a text, in hexadecimal digits of its bytes, was counted."""
+    """The estimated count of a text, which is given as the hexadecimal digits of its bytes."""
     depth, width = _size(sketch)
     counters = _counters(sketch)
     return min(counters[n * width + c] for n, c in enumerate(_columns(value, depth, width)))
@@ -48,21 +48,21 @@ def _columns(value: str, depth: int, width: int) -> list[int]:
 
 
 def murmur3(data: bytes, seed: int) -> int:
-    """Spark's Murmur3 of bytes: each byte after the last four is mixed as a number of its own."""
+    """Spark's Murmur3 of bytes: each byte after the last full word is a word of its own."""
     whole = len(data) - len(data) % 4
     words = [*struct.unpack(f"<{whole // 4}i", data[:whole])]
     words += struct.unpack(f"{len(data) - whole}b", data[whole:])
     mixed = seed & 0xFFFFFFFF
     for word in words:
-        mixed ^= _turned(word * 0xCC9E2D51, 15) * 0x1B873593 & 0xFFFFFFFF
-        mixed = _turned(mixed, 13) * 5 + 0xE6546B64 & 0xFFFFFFFF
+        mixed ^= _rotated(word * 0xCC9E2D51, 15) * 0x1B873593 & 0xFFFFFFFF
+        mixed = _rotated(mixed, 13) * 5 + 0xE6546B64 & 0xFFFFFFFF
     mixed ^= len(data)
     mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & 0xFFFFFFFF
     mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
     return _signed(mixed ^ mixed >> 16)
 
 
-def _turned(word: int, bits: int) -> int:
+def _rotated(word: int, bits: int) -> int:
     word &= 0xFFFFFFFF
     return (word << bits | word >> (32 - bits)) & 0xFFFFFFFF
 

@@ -1,6 +1,6 @@
 """Exact sums of decimals, as text.
 
-SQLite has no decimals, so these are added by Python's. A sum may have more digits than Spark's 38;
+SQLite has no decimals, so Python adds them. A sum may have more digits than Spark's 38;
 only the finished value is bounded, so the order of the parts does not matter.
 """
 
@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from headrace.core.storage import decimal_text
 
 _CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP)
-# Spark divides to so many digits after the point before it rounds to the result's scale.
+# The scale of Spark's division before it rounds to the scale of the result.
 _DIVISION_SCALE = 39
 
 
@@ -24,8 +24,8 @@ def add(states: Sequence[str]) -> str:
 
 
 def total(state: str, precision: int, scale: int, count: int | None = None) -> str | None:
-    """The sum, or with a `count` the mean, as a decimal is kept; None if it has more digits than
-    its type.
+    """The sum, or with a `count` the mean, as a stored decimal; None if it has more digits than its
+    type.
     """
     value = Decimal(state)
     if count is not None:

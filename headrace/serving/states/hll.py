@@ -1,7 +1,7 @@
-"""HLL sketches made by Spark, united and read with the datasketches package.
+"""HLL sketches made by Spark, merged and read with the datasketches package.
 
-Both are Apache DataSketches, so the bytes travel. The number of a sketch is always read from a
-union, whatever it was made of, so that equal registers give equal numbers.
+Both are Apache DataSketches with the same bytes. The estimate of a sketch is always read from a
+union, so that equal registers give equal estimates.
 tests/serving/test_sketches.py checks this against Spark's own union.
 """
 
@@ -14,17 +14,17 @@ from headrace.core.aggregate import HLL_LG_K
 
 
 def merge(sketches: Sequence[bytes]) -> bytes:
-    """One sketch for all."""
+    """The union of sketches."""
     return bytes(_union(sketches).get_result().serialize_compact())
 
 
 def count(sketch: bytes) -> int:
-    """How many distinct values a sketch holds."""
+    """The estimated number of distinct values."""
     return round(float(_union((sketch,)).get_estimate()))
 
 
 def _union(sketches: Iterable[bytes]) -> Any:
-    # Imported when needed: most answers need no sketch, and the import is slow.
+    # Imported on use: most answers need no sketch, and the import is slow.
     from datasketches import hll_sketch, hll_union
 
     merged = hll_union(HLL_LG_K)

@@ -1,8 +1,8 @@
-"""A set of whole numbers, exact: sorted, as differences, compressed.
+"""An exact set of integers: sorted, delta-encoded, compressed.
 
-Spark gives the numbers of an epoch or a build as text with commas; what is merged is packed. Ids
-that are close together take a fraction of a byte each, random ones of 64 bits about eight. A merge
-reads the whole set, so it costs time with the size of the set and not with that of the epoch.
+Spark writes the numbers of an epoch or a build as comma-separated text; a merged set is packed.
+Ids that are close together take a fraction of a byte each, random ones of 64 bits about eight. A
+merge reads the whole set, so its cost depends on the size of the set, not of the epoch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
 _LOWEST = -(1 << 63)
-_PACKED = b"x"  # what zlib begins with; no number does
+_PACKED = b"x"  # the first byte of zlib data; no number starts with it
 
 
 def merge(states: Sequence[bytes]) -> bytes:
@@ -38,7 +38,7 @@ def _ids(state: bytes) -> Iterable[int]:
 
 def _packed(ids: set[int]) -> bytes:
     ordered = sorted(ids)
-    # The first is told from the lowest number there is, so that no step is negative.
+    # The first step is the distance from the lowest 64-bit integer, so that no step is negative.
     first = [ordered[0] - _LOWEST] if ordered else []
     steps = array("Q", first + [b - a for a, b in pairwise(ordered)])
     return zlib.compress(steps.tobytes(), 1)

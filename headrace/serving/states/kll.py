@@ -1,8 +1,7 @@
 """KLL sketches of doubles made by Spark, merged and read with the datasketches package.
 
-The rank of the value that is read is off by less than 1.33 %, 99 times in 100; up to 200 values
-nothing has been left out and it is exact. tests/serving/test_sketches.py checks both, and that
-Spark reads the same from what is merged here.
+The rank error of a quantile is less than 1.33 % with 99 % confidence; up to 200 values it is exact.
+tests/serving/test_sketches.py checks both, and that Spark reads the same from what is merged here.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from fractions import Fraction
 
 
 def merge(sketches: Sequence[bytes]) -> bytes:
-    """One sketch for all."""
+    """The merge of sketches."""
     from datasketches import kll_doubles_sketch
 
     merged = kll_doubles_sketch.deserialize(sketches[0])
@@ -29,7 +28,7 @@ def quantile(sketch: bytes, p: float, inclusive: int) -> float | None:
     found = kll_doubles_sketch.deserialize(sketch)
     if found.is_empty():
         return None
-    # The place is found by the p that was written; 0.07 * 100 is more than 7 in doubles.
+    # Computed with the decimal p as written: 0.07 * 100 is more than 7 in doubles.
     share = Fraction(str(p)) * found.n
     place = max(math.ceil(share), 1) if inclusive else math.floor(share) + 1
     return float(found.get_quantile((place - 0.5) / found.n, True))

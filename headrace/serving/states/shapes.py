@@ -1,10 +1,10 @@
-"""Moments of one number and of two, as texts of numbers, merged pairwise.
+"""Higher-order statistics of one number and of two, as texts of numbers, merged pairwise.
 
   shape  n, mean, and the sums of the second, third and fourth powers of the distances from it;
   pair   n, both means, the sum of the products of the distances, and both sums of their squares.
 The formulas are Chan's and Pébay's: no sum of plain powers, so numbers far from zero keep their
-digits. Without spread there is no skewness, kurtosis or correlation: NULL, as in Spark. Spread that
-is only the rounding of the mean is none.
+digits. Without spread skewness, kurtosis and correlation are NULL, as in Spark. Spread that is
+only rounding of the mean counts as none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _read(state: str) -> Numbers:
 def _add_shapes(one: Numbers, other: Numbers) -> Numbers:
     (a, mean_a, a2, a3, a4), (b, mean_b, b2, b3, b4) = one, other
     n, step = a + b, mean_b - mean_a
-    # Products, not powers: beyond the largest double they are infinite and raise nothing.
+    # Products, not powers: on overflow they become infinite instead of raising.
     two = step * step * a * b / n
     three, four = two * step * (a - b) / n, two * step * step * (a * a - a * b + b * b) / n / n
     cubes = a3 + b3 + three + 3 * step * (a * b2 - b * a2) / n
@@ -80,7 +80,7 @@ def pair(state: str, name: str) -> float | None:
 
 
 def _spread(n: float, mean: float, squares: float) -> bool:
-    """Whether there is more than a rounded mean leaves where all values are equal."""
+    """Whether the spread is more than the rounding error of the mean of equal values."""
     rounding = mean * 2.0**-50
     return squares > n * rounding * rounding
 
@@ -95,7 +95,7 @@ def same_pairs(a: str, b: str) -> bool:
 
 
 def _close(ones: Sequence[float | None], others: Sequence[float | None]) -> bool:
-    """To six digits: a ratio of sums that nearly cancel has no more."""
+    """Whether values agree to six digits: a ratio of sums that nearly cancel has no more."""
     pairs = zip(ones, others, strict=True)
     known = [(a, b) for a, b in pairs if a != b and not (a is None and b is None)]
     return all(

@@ -1,8 +1,8 @@
 """The most frequent values: frequent-items sketches of texts made by Spark.
 
-A count is at most 0.34 % of all events too low, and never too high by more; up to 768 different
-values it is exact. The bytes travel from Spark to the datasketches package, which merges them;
-Spark never reads them again. tests/serving/test_sketches.py checks the counts.
+The error of a count is at most 0.34 % of all events, in both directions; up to 768 distinct values
+it is exact. Spark writes the sketches, the datasketches package merges and reads them.
+tests/serving/test_sketches.py checks the counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headrace.core.storage import NAN, Storage
 
 
 def merge(sketches: Sequence[bytes]) -> bytes:
-    """One sketch for all."""
+    """The merge of sketches."""
     from datasketches import frequent_strings_sketch
 
     merged = frequent_strings_sketch.deserialize(sketches[0])
@@ -26,8 +26,8 @@ def merge(sketches: Sequence[bytes]) -> bytes:
 
 
 def top(sketch: bytes, k: int, type: str) -> str:
-    """The k most frequent values with their counts, as JSON in which they are kept; of equal
-    counts, the smaller value.
+    """The k most frequent values with their counts, as stored JSON; of equal counts, the smaller
+    value first.
     """
     from datasketches import frequent_items_error_type, frequent_strings_sketch
 
@@ -39,14 +39,14 @@ def top(sketch: bytes, k: int, type: str) -> str:
 
 
 def _rank(text: str, column: str) -> Any:
-    """The order of values, from their texts."""
+    """The sort key of a value, from its text."""
     if column == "REAL":
         return text == NAN, 0.0 if text == NAN else float(text)
     return int(text) if column == "INTEGER" else text
 
 
 def _part(text: str, column: str) -> Any:
-    """The value as a part of JSON."""
+    """The value in JSON."""
     if column == "REAL":
         return NAN if text == NAN else float(text)
     return int(text) if column == "INTEGER" else text

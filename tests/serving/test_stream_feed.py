@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from headrace.core.position import Position
-from headrace.serving import channel as body
-from headrace.serving.hearer import Heard
+from headrace.serving import stream_feed as body
+from headrace.serving.subscriber import SubscriptionEvent
 
-from .streams_bench import Held, channel_of, joined
+from .streams_bench import Held, feed_of, joined
 
 START = Position((0, 0))
 
@@ -34,17 +34,19 @@ def held() -> Held:
     return made
 
 
-def rows(heard: list[Heard]) -> list[int]:
+def rows(heard: list[SubscriptionEvent]) -> list[int]:
     return [row["n"] for one in heard if one.event == "rows" for row in one.data["rows"]]
 
 
-def everything(source: Held, position: Position = START, events_max: int = 4) -> list[Heard]:
+def everything(
+    source: Held, position: Position = START, events_max: int = 4
+) -> list[SubscriptionEvent]:
     """All that one hears who keeps up."""
-    channel = channel_of(source, events_max)
-    hearer = joined(channel, position)
-    while channel.look() is not None:
+    feed = feed_of(source, events_max)
+    subscriber = joined(feed, position)
+    while feed.refresh() is not None:
         pass
-    return hearer.take()
+    return subscriber.poll()
 
 
 def test_rows_come_in_the_order_of_the_log(held: Held) -> None:
@@ -90,29 +92,29 @@ def test_events_without_rows_are_a_position_alone(held: Held) -> None:
 
 
 def test_nothing_is_said_while_nothing_comes(held: Held) -> None:
-    channel = channel_of(held)
-    hearer = joined(channel, held.end())
-    hearer.take()
-    assert channel.look() is None
-    assert (hearer.take(), held.asked) == ([], [])
+    feed = feed_of(held)
+    subscriber = joined(feed, held.end())
+    subscriber.poll()
+    assert feed.refresh() is None
+    assert (subscriber.poll(), held.asked) == ([], [])
     held.send(0, 99)
-    assert channel.look() is None
-    assert [(one.id, one.data) for one in hearer.take()] == [
+    assert feed.refresh() is None
+    assert [(one.id, one.data) for one in subscriber.poll()] == [
         ("8,4", {"rows": [{"n": 99}], "ends": ["8,4"]})
     ]
 
 
 def test_those_at_one_position_share_what_is_read(held: Held) -> None:
-    channel = channel_of(held)
-    same = [joined(channel, START), joined(channel, START)]
-    other = joined(channel, Position((6, 3)))
-    channel.look()
+    feed = feed_of(held)
+    same = [joined(feed, START), joined(feed, START)]
+    other = joined(feed, Position((6, 3)))
+    feed.refresh()
     assert [str(range.lower) for range in held.asked] == ["0,0", "6,3"]
-    assert same[0].take() == same[1].take()
-    assert rows(other.take()) == []
+    assert same[0].poll() == same[1].poll()
+    assert rows(other.poll()) == []
     held.asked.clear()
     held.send(0, 99)
-    channel.look()
+    feed.refresh()
     assert [str(range.lower) for range in held.asked] == ["7,4"], "all have come together"
 
 
@@ -122,30 +124,30 @@ def test_what_a_source_can_read_is_how_far_a_turn_goes(held: Held) -> None:
     assert all(len(range) <= 4 for range in held.asked)
 
 
-def test_a_hearer_that_does_not_keep_up_waits_at_its_position(
+def test_a_subscriber_that_does_not_keep_up_waits_at_its_position(
     held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(body, "WAITING_MAX", 2)
-    channel = channel_of(held, events_max=1)
-    slow, quick = joined(channel, START), joined(channel, START)
-    found: list[Heard] = []
+    feed = feed_of(held, events_max=1)
+    slow, quick = joined(feed, START), joined(feed, START)
+    found: list[SubscriptionEvent] = []
     for _ in range(20):
-        channel.look()
-        found += quick.take()
+        feed.refresh()
+        found += quick.poll()
     assert slow.waiting == 2
     assert not slow.ended
     assert Counter(rows(found)) == Counter([*range(6), *range(10, 15), 20])
-    late: list[Heard] = []
+    late: list[SubscriptionEvent] = []
     for _ in range(20):
-        late += slow.take()
-        channel.look()
+        late += slow.poll()
+        feed.refresh()
     assert Counter(rows(late)) == Counter(rows(found))
 
 
 def test_who_has_left_is_read_for_no_more(held: Held) -> None:
-    channel = channel_of(held)
-    hearer = joined(channel, START)
-    hearer.close()
-    channel.look()
+    feed = feed_of(held)
+    subscriber = joined(feed, START)
+    subscriber.close()
+    feed.refresh()
     assert held.asked == []
-    assert channel.hearers == {}
+    assert feed.subscribers == {}

@@ -1,8 +1,8 @@
-"""The notifications of alerts: one for each destination that a rule or watch notifies.
+"""The notifications of alerts: one for each destination of a rule or watch.
 
-A notification is put into the outbox in the transaction that decides on its alerts, under a key
-that its alerts decide, so it is decided once. What became of it is kept as long as its alerts are.
-tests/serving/test_raising.py and tests/run/test_rulebook.py check it.
+A notification is put into the outbox in the transaction that saves its alerts, under a key that is
+computed from them, so it is queued once. Its delivery state is kept as long as its alerts are.
+tests/serving/test_alert_raiser.py and tests/run/test_rulebook.py check it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from headrace.serving.outbox import put_notification
 
 
 class Notifier(Protocol):
-    """Whose alerts are told, and to whom: a rule or a watch."""
+    """A rule or a watch: what notifies, and which destinations."""
 
     @property
     def name(self) -> str: ...
@@ -35,7 +35,7 @@ class Notifier(Protocol):
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """What became of an alert's notification."""
+    """The delivery state of an alert's notification at one destination."""
 
     action: str
     key: str
@@ -54,16 +54,16 @@ def notify(
     """Queue one notification of these alerts for each of the rule's destinations."""
     ids = [alert["id"] for alert in alerts]
     key = _key(kind, ids)
-    said = {"key": key, "kind": kind, "rule": rule.name, "severity": rule.severity}
-    _put(db, rule, key, ids, msgspec.json.encode({**said, "alerts": alerts}), now_us)
+    fields = {"key": key, "kind": kind, "rule": rule.name, "severity": rule.severity}
+    _put(db, rule, key, ids, msgspec.json.encode({**fields, "alerts": alerts}), now_us)
 
 
-def end_notice(db: Transaction, watch: Notifier, number: int, why: str, now_us: int) -> None:
+def notify_end(db: Transaction, watch: Notifier, number: int, why: str, now_us: int) -> None:
     """Queue the last notification of a watch for each of its destinations."""
     key = hashlib.sha256(f"{watch.name}\n{number}".encode()).hexdigest()[:32] + f":{ENDED}"
-    said = {"key": key, "kind": ENDED, "rule": watch.name, "severity": watch.severity}
-    ended = {"alerts": [], "why": why, "ended_at": iso(now_us)}
-    _put(db, watch, key, [], msgspec.json.encode({**said, **ended}), now_us)
+    fields = {"key": key, "kind": ENDED, "rule": watch.name, "severity": watch.severity}
+    end = {"alerts": [], "why": why, "ended_at": iso(now_us)}
+    _put(db, watch, key, [], msgspec.json.encode({**fields, **end}), now_us)
 
 
 def _put(
@@ -74,13 +74,13 @@ def _put(
 
 
 def _key(kind: str, ids: Sequence[str]) -> str:
-    """The alert's id, where there is one alert; a correction is another notification."""
+    """The alert's id if there is one alert; a correction has a key of its own."""
     whole = ids[0] if len(ids) == 1 else hashlib.sha256("".join(ids).encode()).hexdigest()[:32]
     return f"{whole}:{kind}" if kind == WITHDRAWN else whole
 
 
-def _named(db: Transaction, rules: Sequence[RulePlan]) -> set[tuple[str, str]]:
-    """The rules and watches, each with a destination that it names."""
+def _destinations_by_rule(db: Transaction, rules: Sequence[RulePlan]) -> set[tuple[str, str]]:
+    """The pairs of a rule or watch and one of its destinations."""
     watches = "SELECT name, destinations FROM _watches WHERE state <> 'removed'"
     several = [(rule.name, rule.destinations) for rule in rules]
     several += [(name, read_destinations(text)) for name, text in db.execute(watches)]
@@ -91,17 +91,17 @@ def read_destinations(text: str) -> tuple[Destination, ...]:
     return msgspec.json.decode(text, type=tuple[Destination, ...])
 
 
-def forget_others(db: Database, rules: Sequence[RulePlan], now_us: int) -> None:
-    """End what waits for a destination that its rule does not name any more."""
+def fail_orphaned(db: Database, rules: Sequence[RulePlan], now_us: int) -> None:
+    """Fail the waiting notifications for destinations that their rule has no more."""
     with db.write() as connection:
         waiting = connection.execute(
             "SELECT DISTINCT rule, queue FROM _outbox WHERE state = 'waiting' AND rule IS NOT NULL"
         ).fetchall()
-        for rule, queue in set(waiting) - _named(connection, rules):
+        for rule, queue in set(waiting) - _destinations_by_rule(connection, rules):
             connection.execute(
                 "UPDATE _outbox SET state = 'failed', reason = ?, ended_at = ? "
                 "WHERE state = 'waiting' AND rule = ? AND queue = ?",
-                ("the rule does not name it any more", now_us, rule, queue),
+                ("the rule does not name this destination any more", now_us, rule, queue),
             )
 
 
@@ -112,8 +112,8 @@ def retry(
     alert: str | None,
     now_us: int,
 ) -> int:
-    """Let what has failed be tried again, of one rule or watch, of one alert, or of all; how many.
-    What nobody names any more has nowhere to go.
+    """Retry failed notifications, of one rule or watch, of one alert, or of all; returns how many.
+    Those for destinations that their rule has no more are not retried.
     """
     failed = db.execute(
         "SELECT number, rule, queue FROM _outbox WHERE state = 'failed' "
@@ -121,7 +121,7 @@ def retry(
         "AND (?2 IS NULL OR alerts LIKE '%' || ?2 || '%')",
         (rule, alert),
     ).fetchall()
-    named = _named(db, rules)
+    named = _destinations_by_rule(db, rules)
     again = [(now_us, number) for number, *pair in failed if tuple(pair) in named]
     db.executemany(
         "UPDATE _outbox SET state = 'waiting', attempts = 0, due_at = ?, reason = NULL, "
@@ -132,7 +132,7 @@ def retry(
 
 
 def deliveries(db: Transaction, rule: str, alert: str) -> list[Delivery]:
-    """What became of the notifications of one alert."""
+    """The deliveries of one alert."""
     rows = db.execute(
         "SELECT queue, key, state, attempts, reason FROM _outbox "
         "WHERE rule = ? AND alerts LIKE '%' || ? || '%' ORDER BY number",

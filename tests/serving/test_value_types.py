@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace.serving.kinds import Window, kind_of
+from headrace.serving.value_types import Window, value_type
 
 START, END = datetime(2026, 11, 15, 19, tzinfo=UTC), datetime(2026, 11, 15, 20, tzinfo=UTC)
 EDGES = {"start": "2026-11-15T19:00:00Z", "end": "2026-11-15T20:00:00Z"}
@@ -46,7 +46,7 @@ VALUES: list[tuple[str, Any, Any]] = [
 
 @pytest.mark.parametrize(("type", "json", "value"), VALUES, ids=[v[0] for v in VALUES])
 def test_each_type_comes_out_right(type: str, json: Any, value: Any) -> None:
-    kind = kind_of(type)
+    kind = value_type(type)
     found = kind.value(json)
     assert repr(found) == repr(value)
     assert kind.value(None) is None
@@ -54,7 +54,7 @@ def test_each_type_comes_out_right(type: str, json: Any, value: Any) -> None:
 
 @pytest.mark.parametrize(("type", "json", "value"), VALUES, ids=[v[0] for v in VALUES])
 def test_arrow_keeps_each_value(type: str, json: Any, value: Any) -> None:
-    kind = kind_of(type)
+    kind = value_type(type)
     if kind.window:
         return  # tests/client/test_tables.py has them
     kept = pa.array([kind.value(json), None], kind.arrow).to_pylist()

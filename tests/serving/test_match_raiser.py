@@ -125,7 +125,7 @@ def test_ended_watches_are_compared_no_more_once_batch_has_passed_them(make: Mak
     bench.send(*clicks(50))
     bench.look()
     with bench.store.read() as db:
-        assert watches.unclosed(db) == {bench.plan.shapes[0].name}
+        assert watches.shapes_to_close(db) == {bench.plan.shapes[0].name}
     bench.begin()
     assert [(row["_watch"], row["_to0"]) for row in bench.constants()] == [(1, 1), (2, 2**63 - 1)]
     assert bench.build(audit=True)[-1].differences == 0
@@ -192,7 +192,7 @@ def work(path: Path) -> None:
 def test_each_match_is_raised_once_when_the_process_is_killed(point: str, tmp_path: Path) -> None:
     path = tmp_path / "serving.db"
     for failpoint in (point, ""):
-        run_module("tests.serving.test_watching", str(path), failpoint=failpoint)
+        run_module("tests.serving.test_match_raiser", str(path), failpoint=failpoint)
     bench = WatchBench(path, said=watch("all", 9, ENDLESS) + watch("five", 9, "AFTER 5 MATCHES"))
     try:
         assert said(bench, "all") == [click.ms for click in SENT if (click.ms or 0) > 9]

@@ -1,8 +1,8 @@
-"""Merged rows: what the reading engine finishes and answers from, typed.
+"""Merged rows, typed: the input of the reading engine.
 
-A row has the keys of a view and the values of its aggregates; a window is a struct of its two
-edges. Conditions on keys go inside, before anything is merged. tests/serving/test_read.py compares
-the ways of asking.
+A row has the keys of a view and the values of its aggregates; a window is a struct of its start and
+end. Conditions on keys are applied before the merge. tests/serving/test_read.py compares the ways
+to read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headrace.core.storage import Storage
 from headrace.serving.arrow_values import engine_type, plain
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
-from headrace.serving.merge import GROUP, in_windows, merged, stored_schema
+from headrace.serving.merge import GROUP, merge_sql, stored_schema, windows_sql
 from headrace.serving.rows import stored_rows
 from headrace.serving.runs import Layer, read_rows
 
@@ -59,9 +59,9 @@ def _zeros(count: int) -> pa.Array:
 
 
 def merged_stored(plan: ViewPlan, stored: pa.Table) -> pa.Table:
-    """Stored rows, one a key; intervals that touch are one."""
-    sql = merged(plan, f"SELECT * FROM {STORED}")
-    found = run(in_windows(plan, sql) if plan.joins else sql, {STORED: stored}, SECONDS_MAX)
+    """Stored rows merged into one per key; intervals that touch are merged."""
+    sql = merge_sql(plan, f"SELECT * FROM {STORED}")
+    found = run(windows_sql(plan, sql) if plan.joins else sql, {STORED: stored}, SECONDS_MAX)
     return stored_rows(plan, found)
 
 
@@ -69,17 +69,17 @@ def merged_rows(
     plan: ViewPlan, stored: pa.Table, where: str = "", span: Span | None = None
 ) -> pa.Table:
     """The merged rows of a view, from stored rows that meet a condition. With a `span`, only
-    windows that begin in it are of interest.
+    windows that start in it are needed.
     """
-    rows = merged(plan, f"SELECT * FROM {STORED}{f' WHERE {where}' if where else ''}")
+    rows = merge_sql(plan, f"SELECT * FROM {STORED}{f' WHERE {where}' if where else ''}")
     if plan.regroups:
-        rows = in_windows(plan, rows, span)
+        rows = windows_sql(plan, rows, span)
     sql = f"SELECT {', '.join(_items(plan))} FROM ({rows})"
     return _typed(plan, run(sql, {STORED: stored}, SECONDS_MAX))
 
 
-def nothing(plan: ViewPlan) -> pa.Table:
-    """The merged row of no events: every partial is NULL, which is the zero of every merge."""
+def empty_row(plan: ViewPlan) -> pa.Table:
+    """The merged row without events: every partial is NULL, which is the zero of every merge."""
     schema = stored_schema(plan).append(pa.field(GROUP, pa.int64()))
     row = pa.table([pa.nulls(1, field.type) for field in schema], schema=schema)
     return _typed(plan, run(f"SELECT {', '.join(_items(plan))} FROM {STORED}", {STORED: row}))
@@ -108,13 +108,13 @@ def _typed(plan: ViewPlan, rows: pa.Table) -> pa.Table:
     columns = iter(rows.columns)
     arrays: dict[str, Any] = {}
     for key in plan.keys:
-        arrays[key.column] = typed(key.type, next(columns))
+        arrays[key.column] = typed_column(key.type, next(columns))
         if key.type == WINDOW:
-            edges = [arrays[key.column], typed(WINDOW, next(columns))]
+            edges = [arrays[key.column], typed_column(WINDOW, next(columns))]
             whole = [edge.combine_chunks() for edge in edges]
             arrays[key.column] = pa.StructArray.from_arrays(whole, ["start", "end"])
     for call in plan.calls:
-        arrays[call.column] = typed(call.type, next(columns))
+        arrays[call.column] = typed_column(call.type, next(columns))
         if call.cut:
             arrays[call.cut_column] = next(columns)
     arrays[FRESH] = next(columns)
@@ -123,8 +123,8 @@ def _typed(plan: ViewPlan, rows: pa.Table) -> pa.Table:
     return pa.table(arrays)
 
 
-def typed(type: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Stored values as the reading engine takes them."""
+def typed_column(type: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Stored values in the types of the reading engine."""
     wanted = engine_type("TIMESTAMP" if type == WINDOW else type)
     if pa.types.is_timestamp(wanted):
         return column.cast(pa.int64()).cast(wanted)
@@ -142,18 +142,20 @@ def _is_bool(column: pa.ChunkedArray) -> bool:
     return bool(pa.types.is_boolean(column.type))
 
 
-def stored(table: pa.Table, types: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Rows of an answer with times as numbers; a window takes two places, and a list or an object
-    is the JSON text of what an answer shows.
+def storage_rows(table: pa.Table, types: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Rows of an answer in storage form: times are numbers, a window has two columns, and a list or
+    an object is the JSON text that an answer shows.
     """
-    columns = [c for n, type in enumerate(types) for c in _stored(table.column(n), type)]
+    columns = [c for n, type in enumerate(types) for c in _storage_columns(table.column(n), type)]
     return list(zip(*columns, strict=True)) if columns else []
 
 
-def _stored(column: pa.ChunkedArray, type: str) -> list[list[Any]]:
+def _storage_columns(column: pa.ChunkedArray, type: str) -> list[list[Any]]:
     if type == WINDOW:
         whole = column.combine_chunks()
-        return [_stored(pa.chunked_array([whole.field(n)]), "TIMESTAMP")[0] for n in (0, 1)]
+        return [
+            _storage_columns(pa.chunked_array([whole.field(n)]), "TIMESTAMP")[0] for n in (0, 1)
+        ]
     values = plain(column).to_pylist()
     if not nested(type):
         return [values]

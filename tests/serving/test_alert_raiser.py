@@ -13,10 +13,10 @@ from headrace.compile.subscribe import shape_of
 from headrace.core.rule import hidden
 from headrace.core.time import MINUTE, SECOND
 from headrace.define.view_subscription import read_subscription
-from headrace.serving.account import Account
+from headrace.serving.emit_state import EmitState
 from headrace.serving.mutes import mute
-from headrace.serving.rules import DISABLED, ENABLED, begin, change
-from headrace.serving.watch import Watch
+from headrace.serving.rules import DISABLED, ENABLED, add_version, start_rule
+from headrace.serving.view_tracker import ViewTracker
 from tests.serving.bench import Click
 from tests.serving.rule_bench import BUSY, SLOW, VISITS, RuleBench
 
@@ -220,8 +220,8 @@ def test_disabled_rule_raises_nothing_and_what_it_slept_through_is_history(opene
 
     def switch(state: str) -> None:
         with bench.store.write() as db:
-            change(db, "slow", bench.plan.rules[0].text, state, False, "ann", 0)
-            begin(db, bench.plan.rules[0])
+            add_version(db, "slow", bench.plan.rules[0].text, state, False, "ann", 0)
+            start_rule(db, bench.plan.rules[0])
 
     switch(DISABLED)
     bench.send(slow("ann", 5))
@@ -322,12 +322,12 @@ def test_alerts_can_be_asked_for_in_sql(opened: Open) -> None:
 def test_alerts_can_be_subscribed_to(opened: Open) -> None:
     bench = opened()
     asked = read_subscription("SUBSCRIBE TO alerts EMIT INSERTS")
-    watch = Watch(bench.reader, asked, shape_of(bench.plan, asked), Account())
-    assert [look.panes for look in [watch.look()] if look] == [[]]
+    tracker = ViewTracker(bench.reader, asked, shape_of(bench.plan, asked), EmitState())
+    assert [emission.panes for emission in [tracker.poll()] if emission] == [[]]
     bench.send(slow("ann", 5))
     bench.look()
-    found = watch.look()
+    found = tracker.poll()
     assert found is not None
     assert [pane.row["rule"] for pane in found.panes] == ["slow"]
-    watch.told(found)
-    assert watch.look() is None
+    tracker.commit(found)
+    assert tracker.poll() is None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.serving.ledger import AlertGroup, Wanted, page
+from headrace.serving.alerts import AlertFilter, AlertGroup, read_alerts
 from headrace.serving.sqlite_store import SqliteStore
 
 NOISY, GRAVE = 560, 3
@@ -45,7 +45,7 @@ def _raise(
 
 
 def test_the_gravest_rules_come_first_however_noisy_others_are(db: sqlite3.Connection) -> None:
-    found = page(db, Wanted(state="open", each=2))
+    found = read_alerts(db, AlertFilter(state="open", each=2))
     assert [alert.rule for alert in found.alerts] == [
         "break_in",
         "break_in",
@@ -62,7 +62,7 @@ def test_the_gravest_rules_come_first_however_noisy_others_are(db: sqlite3.Conne
 
 
 def test_what_is_bounded_away_is_the_least_grave(db: sqlite3.Connection) -> None:
-    found = page(db, Wanted(state="open", each=50, limit=10))
+    found = read_alerts(db, AlertFilter(state="open", each=50, limit=10))
     assert [alert.rule for alert in found.alerts] == ["break_in"] * 3 + ["noisy"] * 7
     assert len(found.groups) == 3
 
@@ -70,7 +70,7 @@ def test_what_is_bounded_away_is_the_least_grave(db: sqlite3.Connection) -> None
 def test_pages_have_every_alert_once_and_the_same_total(db: sqlite3.Connection) -> None:
     seen, before = list[str](), None
     while True:
-        found = page(db, Wanted(rule="noisy", state="open", limit=100, before=before))
+        found = read_alerts(db, AlertFilter(rule="noisy", state="open", limit=100, before=before))
         assert (found.total, [group.rule for group in found.groups]) == (NOISY, ["noisy"])
         seen += [alert.id for alert in found.alerts]
         if not found.alerts:
@@ -81,6 +81,6 @@ def test_pages_have_every_alert_once_and_the_same_total(db: sqlite3.Connection) 
 
 
 def test_of_rules_that_may_not_be_read_nothing_is_counted(db: sqlite3.Connection) -> None:
-    found = page(db, Wanted(among=("hello",)))
+    found = read_alerts(db, AlertFilter(among=("hello",)))
     assert (found.total, [group.rule for group in found.groups]) == (1, ["hello"])
-    assert page(db, Wanted(among=())).total == 0
+    assert read_alerts(db, AlertFilter(among=())).total == 0

@@ -1,8 +1,8 @@
-"""Finished rows of a view in memory, of one commit: found by key, or read as one table.
+"""Finished rows of a view in memory, of one commit: looked up by key, or read as one table.
 
 `base` is sorted by key and shared by many commits; rows that changed since are in `recent`, until
-they are an eighth of the base. An object is never changed, so a reader keeps the rows of one commit
-while newer ones are made. tests/serving/test_kept_rows.py compares it with a plain dictionary.
+they are an eighth of the base. An object is immutable, so a reader keeps the rows of one commit
+while newer ones are made. tests/serving/test_cached_rows.py compares it with a plain dictionary.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from headrace.core.event import KEY
 RECENT_MIN, RECENT_SHARE, CHUNKS_MAX = 4_096, 8, 64
 
 
-class KeptRows:
+class CachedRows:
     """The rows of one commit."""
 
     def __init__(
         self, base: pa.Table, recent: pa.Table, newer: Mapping[str, int | None], *, read: bool
     ) -> None:
         self.base, self.recent = base, recent
-        self.newer = newer  # key -> its row of `recent`; None: it has no row any more
+        self.newer = newer  # key -> its index in `recent`; None: it has no row any more
         keyed = base.num_rows and KEY in base.column_names
         self._keys = base.column(KEY).chunk(0) if keyed else pa.array([], pa.string())
         self._read = read
@@ -34,31 +34,33 @@ class KeptRows:
             self.whole  # noqa: B018  (computed now, so that no reader waits for it)
 
     @staticmethod
-    def of(table: pa.Table, *, read: bool = False) -> KeptRows:
-        """These rows, each of another key. Those that are put together when read have none, and
-        cannot be changed.
+    def of(table: pa.Table, *, read: bool = False) -> CachedRows:
+        """These rows, with unique keys. Rows that are merged on read have no key and cannot be
+        changed.
         """
         if KEY in table.column_names:
             table = table.take(pc.sort_indices(table.column(KEY)))
         base = table.combine_chunks()
-        return KeptRows(base, base.slice(0, 0), {}, read=read)
+        return CachedRows(base, base.slice(0, 0), {}, read=read)
 
-    def changed(self, keys: Collection[str], rows: pa.Table) -> KeptRows:
-        """The next commit: these keys have changed, and now have these rows or none."""
+    def changed(self, keys: Collection[str], rows: pa.Table) -> CachedRows:
+        """The rows of the next commit: these keys have changed, and now have these rows or none."""
         first = self.recent.num_rows
         newer = {**self.newer, **dict.fromkeys(keys)}
         newer |= {key: first + n for n, key in enumerate(rows.column(KEY).to_pylist())}
         recent = pa.concat_tables([self.recent, rows])
-        # By rows and not by keys: a key that changes with every commit has a row for each.
+        # Rows are counted and not keys: a key that changes with every commit has a row for each.
         if first + len(keys) > max(RECENT_MIN, self.base.num_rows // RECENT_SHARE):
-            return KeptRows.of(KeptRows(self.base, recent, newer, read=False).whole, read=self.read)
+            return CachedRows.of(
+                CachedRows(self.base, recent, newer, read=False).whole, read=self.read
+            )
         if recent.column(KEY).num_chunks > CHUNKS_MAX:
             recent = recent.combine_chunks()
-        return KeptRows(self.base, recent, newer, read=self.read)
+        return CachedRows(self.base, recent, newer, read=self.read)
 
     @property
     def read(self) -> bool:
-        """Whether all rows have been asked for."""
+        """Whether all rows have been read."""
         return self._read or "whole" in self.__dict__
 
     def find(self, key: str) -> pa.Table:
@@ -83,7 +85,7 @@ class KeptRows:
 
     @property
     def count(self) -> int:
-        """About how many there are."""
+        """About how many rows there are."""
         return int(self.base.num_rows + self.recent.num_rows)
 
     @property

@@ -8,7 +8,7 @@ from headrace.core.position import Position
 from headrace.core.shedding import Shedding
 from headrace.serving import generations
 from headrace.serving.answer import Sampled
-from headrace.serving.shed import shed_epochs, shed_total
+from headrace.serving.shed_epochs import count_shed_events, read_shed_epochs
 
 from .bench import CLICKS, Bench, Click
 
@@ -27,7 +27,7 @@ def send_half(bench: Bench, *clicks: Click) -> None:
 
 def total(bench: Bench) -> int:
     with bench.store.read() as db:
-        return shed_total(db, "clicks")
+        return count_shed_events(db, "clicks")
 
 
 def test_an_answer_says_which_share_of_the_events_after_the_boundary_it_has(bench: Bench) -> None:
@@ -67,12 +67,12 @@ def test_shed_epochs_are_kept_with_their_decision_newest_first(bench: Bench) -> 
     bench.send(CLICKS[4])
     send_half(bench, *CLICKS[5:7])
     with bench.store.read() as db:
-        found = list(shed_epochs(db, "clicks"))
-        after = list(shed_epochs(db, "clicks", Position((3, 1))))
+        found = list(read_shed_epochs(db, "clicks"))
+        after = list(read_shed_epochs(db, "clicks", Position((3, 1))))
     assert [(str(shed.range.upper), shed.events) for shed in found] == [("4,3", 1), ("3,1", 2)]
     assert {shed.shedding for shed in found} == {HALF}
     assert after == found[:1]
-    assert bench.store.shed("clicks") == found
+    assert bench.store.shed_epochs("clicks") == found
 
 
 def test_a_replayed_epoch_is_not_counted_twice(bench: Bench) -> None:
@@ -90,6 +90,6 @@ def test_what_is_absorbed_and_old_is_forgotten_but_never_its_number(bench: Bench
     send_half(bench, *CLICKS[2:4])
     with bench.store.write() as db:
         db.execute("DELETE FROM _epochs WHERE number < 2")
-        generations._forget_shed(db, "clicks", Position((3, 1)))
-        assert len(list(shed_epochs(db, "clicks"))) == 1
-        assert shed_total(db, "clicks") == 2
+        generations._drop_shed(db, "clicks", Position((3, 1)))
+        assert len(list(read_shed_epochs(db, "clicks"))) == 1
+        assert count_shed_events(db, "clicks") == 2

@@ -1,8 +1,8 @@
-"""What rules, watches and notifications have done so far, in numbers that never go back.
+"""Counters of rules, watches and notifications that never decrease.
 
-What is removed from the ledger is counted where it is removed, in the same transaction:
-    raised = in the ledger + removed.
-tests/serving/test_tally.py checks the equation.
+Removed alerts and notifications are counted where they are removed, in the same transaction:
+    raised = alerts in the store + removed alerts.
+tests/serving/test_alert_metrics.py checks the equation.
 """
 
 from __future__ import annotations
@@ -19,25 +19,27 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class DeliveryMetrics:
     """The notifications of one kind of destination."""
 
     delivered: int = 0
-    failed: int = 0  # given up, until somebody lets them be tried again
+    failed: int = 0  # given up, until somebody retries them
     waiting: int = 0
-    oldest_s: float = 0.0  # how long the one has waited that has waited longest
+    oldest_s: float = 0.0  # the age of the oldest waiting one
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class AlertMetrics:
+    """The counters at one time."""
+
     raised: dict[Pair, int]  # by rule and severity
-    sent: dict[str, Sent]  # by kind of destination
-    watches: int = 0  # that are live
-    matches: int = 0  # of all watches that ever were
+    sent: dict[str, DeliveryMetrics]  # by kind of destination
+    watches: int = 0  # that are active
+    matches: int = 0  # of all watches, also removed ones
 
 
-def note_removed(db: Transaction, what: str, removed: Iterable[Pair]) -> None:
-    """Count what is removed, inside the caller's transaction."""
+def count_removed(db: Transaction, what: str, removed: Iterable[Pair]) -> None:
+    """Count removed rows, inside the caller's transaction."""
     db.executemany(
         "INSERT INTO _removed VALUES (?, ?, ?, ?) "
         "ON CONFLICT DO UPDATE SET count = count + excluded.count",
@@ -45,15 +47,15 @@ def note_removed(db: Transaction, what: str, removed: Iterable[Pair]) -> None:
     )
 
 
-def tally(db: Transaction, now_us: int) -> Tally:
+def read_alert_metrics(db: Transaction, now_us: int) -> AlertMetrics:
     live, matches = db.execute(
         "SELECT count(*) FILTER (WHERE state = 'active'), coalesce(sum(matches), 0) FROM _watches"
     ).fetchone()
-    return Tally(_raised(db), _sent(db, now_us), live, matches)
+    return AlertMetrics(_raised(db), _deliveries(db, now_us), live, matches)
 
 
 def _raised(db: Transaction) -> dict[Pair, int]:
-    """Of rules; watches may be too many to be told one by one."""
+    """Of rules only; there may be too many watches for one series each."""
     rows = db.execute(
         "SELECT name, kind, sum(count) FROM ("
         "SELECT rule AS name, severity AS kind, count(*) AS count FROM _alerts GROUP BY 1, 2 "
@@ -64,13 +66,13 @@ def _raised(db: Transaction) -> dict[Pair, int]:
     return {(rule, severity): count for rule, severity, count in rows}
 
 
-def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
+def _deliveries(db: Transaction, now_us: int) -> dict[str, DeliveryMetrics]:
     counts, oldest = Counter[Pair](), dict[str, int]()
     for queue, state, count, queued_us in db.execute(
         "SELECT queue, state, count(*), min(queued_at) FROM _outbox WHERE rule IS NOT NULL "
         "GROUP BY 1, 2"
     ):
-        kind = kind_of(queue)
+        kind = destination_kind(queue)
         counts[kind, state] += count
         if state == "waiting":
             oldest[kind] = min(queued_us, oldest.get(kind, queued_us))
@@ -79,7 +81,7 @@ def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
     ):
         counts[kind, DELIVERED] += count
     return {
-        kind: Sent(
+        kind: DeliveryMetrics(
             counts[kind, DELIVERED],
             counts[kind, "failed"],
             counts[kind, "waiting"],
@@ -89,9 +91,9 @@ def _sent(db: Transaction, now_us: int) -> dict[str, Sent]:
     }
 
 
-def kind_of(destination: str) -> str:
+def destination_kind(destination: str) -> str:
     """
-    >>> kind_of("file alerts.ndjson")
+    >>> destination_kind("file alerts.ndjson")
     'file'
     """
     return destination.partition(" ")[0]

@@ -1,12 +1,12 @@
-"""Matches become alerts, each once, until their watch ends.
+"""Raises the matches of watches as alerts, each once, until its watch ends.
 
-    look(shape):  what is new in the shape's rows  ->  ledger, queues and ends, in one transaction
+    evaluate(shape):  new rows of the shape  ->  alerts, outbox, ended watches, in one transaction
 
-The id of a match is a digest of the watch's name and the row: its place in the log, the watch's
-number and the row's values. So batch finds the same ids as speed, and a look that is cut off by a
-kill goes on where it was. Matches are taken in the order of event times; the one that ends its
-watch is the last. An event that arrived at the watch's UNTIL or after it is no match.
-tests/serving/test_watching.py checks each, and kills it at each failpoint.
+The id of a match is a digest of the watch's name and the row: its partition, offset, the watch's
+number and the row's values. So batch computes the same ids as speed, and an evaluation that was
+killed resumes where it stopped. Matches are processed in the order of event times; the one that
+ends its watch is the last. An event that arrived at the watch's UNTIL or later is not a match.
+tests/serving/test_match_raiser.py checks each, and kills it at each failpoint.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from headrace.compile.plan import ShapePlan, ViewPlan
 from headrace.core.failpoint import failpoint
 from headrace.core.rule import RAISED, hidden
 from headrace.core.time import Clock, iso, now_us
-from headrace.serving.candidates import (
+from headrace.serving.alert_candidates import (
     CHUNK,
     CandidateProgress,
     Row,
     bodies_of,
-    known_rows,
-    placed_rows,
-    standing,
+    raised_rows,
+    read_candidate_progress,
+    stream_rows,
 )
+from headrace.serving.alerts import bump_alerts_version
 from headrace.serving.database import Database, Transaction
-from headrace.serving.ledger import changed
-from headrace.serving.notices import notify
-from headrace.serving.watches import Watching, due, end, watching
+from headrace.serving.notifications import notify
+from headrace.serving.watches import ActiveWatch, active_watches, end_watch, expired_watches
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A row of a shape's view that the ledger does not have."""
+    """A row of a shape's view that is not an alert yet."""
 
     row_key: str
-    fresh: bool  # speed has it
+    fresh: bool  # found by speed
     time_us: int
     arrived_us: int
     watch: int
-    done: bool
+    done: bool  # the watch's WHEN is true
     body: dict[str, Any]
 
 
-class WatchLookout:
-    """Looks for what is new, one shape at a time."""
+class MatchRaiser:
+    """Raises the matches of watches, one shape at a time."""
 
     def __init__(self, db: Database, clock: Clock = now_us) -> None:
         self.db, self.clock = db, clock
 
-    def look(self, shape: ShapePlan) -> int:
-        """Raise the matches that are new; how many rows there were."""
+    def evaluate(self, shape: ShapePlan) -> int:
+        """Raise new matches; returns how many new rows there were."""
         with self.db.read() as db:
-            at = standing(db, shape)
+            at = read_candidate_progress(db, shape)
             before = db.execute(
                 "SELECT position, marks, generation FROM _watch_looks WHERE shape = ?",
                 (shape.name,),
@@ -84,35 +84,35 @@ class WatchLookout:
     def _save(self, at: CandidateProgress, part: Sequence[Match]) -> None:
         now = self.clock()
         with self.db.write() as db:
-            active = watching(db, (match.watch for match in part))
+            active = active_watches(db, (match.watch for match in part))
             for match in part:
                 watch = active.get(match.watch)
-                if watch is not None and (after := _raised(db, at, watch, match, now)):
+                if watch is not None and (after := _raise(db, at, watch, match, now)):
                     active[match.watch] = after
                 else:
                     active.pop(match.watch, None)
-            changed(db)
+            bump_alerts_version(db)
             failpoint("watches.saving")
         failpoint("watches.saved")
 
-    def end_due(self) -> int:
-        """End the watches whose moment has come; how many."""
+    def end_expired(self) -> int:
+        """End the watches whose UNTIL has passed; returns how many."""
         now = self.clock()
         with self.db.read() as db:
-            found = due(db, now)
-        if found:
+            expired = expired_watches(db, now)
+        if expired:
             with self.db.write() as writer:
-                for watch in found:
+                for watch in expired:
                     assert watch.until_us is not None
-                    end(writer, watch, f"it was to watch until {iso(watch.until_us)}", now)
-        return len(found)
+                    end_watch(writer, watch, f"it was to watch until {iso(watch.until_us)}", now)
+        return len(expired)
 
 
 def _matches(
     db: Transaction, shape: ShapePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Match]]:
-    """New rows of active watches in the order of their times, a part at a time."""
-    rows = _unknown(db, shape, placed_rows(db, view, promoted))
+    """New rows of active watches in the order of their times, in chunks."""
+    rows = _new_rows(db, shape, stream_rows(db, view, promoted))
     outputs = [output for output in view.outputs if not hidden(output.name)]
     while part := list(islice(rows, CHUNK)):
         bodies = bodies_of(outputs, [row[8:] for row in part])
@@ -122,22 +122,22 @@ def _matches(
         ]
 
 
-def _unknown(db: Transaction, shape: ShapePlan, rows: Sequence[Row]) -> Iterator[Row]:
-    """The rows of active watches that the ledger does not have."""
+def _new_rows(db: Transaction, shape: ShapePlan, rows: Sequence[Row]) -> Iterator[Row]:
+    """The rows of active watches that are not alerts yet."""
     sql = "SELECT number, name FROM _watches WHERE shape = ? AND state = 'active'"
     active = dict(db.execute(sql, (shape.name,)).fetchall())
     keys: dict[int, list[str]] = {}
     for row in rows:
         if row[6] in active:
             keys.setdefault(row[6], []).append(row[0])
-    known = {watch: known_rows(db, active[watch], found) for watch, found in keys.items()}
+    known = {watch: raised_rows(db, active[watch], row_keys) for watch, row_keys in keys.items()}
     return (row for row in rows if row[6] in known and row[0] not in known[row[6]])
 
 
-def _raised(
-    db: Transaction, at: CandidateProgress, watch: Watching, match: Match, now: int
-) -> Watching | None:
-    """Save a match and its notification; the watch after it, None if it has ended."""
+def _raise(
+    db: Transaction, at: CandidateProgress, watch: ActiveWatch, match: Match, now: int
+) -> ActiveWatch | None:
+    """Save a match and its notification; returns the watch after it, None if it has ended."""
     if watch.until_us is not None and match.arrived_us >= watch.until_us:
         return watch
     id = hashlib.sha256(f"{watch.name}\n{match.row_key}".encode()).hexdigest()[:32]
@@ -163,9 +163,9 @@ def _raised(
     db.execute("UPDATE _watches SET matches = matches + 1 WHERE number = ?", (watch.number,))
     count = watch.matches + 1
     if match.done:
-        end(db, watch, "its WHEN came true", now)
+        end_watch(db, watch, "its WHEN came true", now)
     elif watch.matches_max is not None and count >= watch.matches_max:
-        end(db, watch, f"it had {count} {'match' if count == 1 else 'matches'}", now)
+        end_watch(db, watch, f"it had {count} {'match' if count == 1 else 'matches'}", now)
     else:
         return replace(watch, matches=count)
     return None

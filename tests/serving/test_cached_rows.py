@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.event import KEY
-from headrace.serving import kept_rows
-from headrace.serving.kept_rows import KeptRows
+from headrace.serving import cached_rows
+from headrace.serving.cached_rows import CachedRows
 
 KEYS = st.text(alphabet='ab["é\U0001f600', max_size=2)
 COMMITS = st.lists(st.dictionaries(KEYS, st.none() | st.integers(0, 9), max_size=4), max_size=12)
@@ -33,8 +33,8 @@ def test_each_commit_has_its_own_rows(
     first: dict[str, int], commits: list[dict[str, int | None]], few: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(kept_rows, "RECENT_MIN", few)  # so that the base is made again sometimes
-        expected, versions = dict(first), [(dict(first), KeptRows.of(table(first)))]
+        patched.setattr(cached_rows, "RECENT_MIN", few)  # so that the base is made again sometimes
+        expected, versions = dict(first), [(dict(first), CachedRows.of(table(first)))]
         for commit in commits:
             expected = {k: v for k, v in (expected | commit).items() if v is not None}
             rows = table({key: value for key, value in commit.items() if value is not None})
@@ -48,8 +48,8 @@ def test_each_commit_has_its_own_rows(
 def test_a_key_that_changes_with_every_commit_leaves_no_old_rows_behind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kept_rows, "RECENT_MIN", 20)
-    kept = KeptRows.of(table({"a": 0, "b": 7}))
+    monkeypatch.setattr(cached_rows, "RECENT_MIN", 20)
+    kept = CachedRows.of(table({"a": 0, "b": 7}))
     for value in range(100):
         kept = kept.changed(["a"], table({"a": value}))
         assert kept.count <= 2 + 20
@@ -57,8 +57,8 @@ def test_a_key_that_changes_with_every_commit_leaves_no_old_rows_behind(
 
 
 def test_rows_of_many_small_commits_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_rows, "CHUNKS_MAX", 3)
-    kept = KeptRows.of(table({"a": 0}))
+    monkeypatch.setattr(cached_rows, "CHUNKS_MAX", 3)
+    kept = CachedRows.of(table({"a": 0}))
     for value in range(20):
         kept = kept.changed([f"k{value}"], table({f"k{value}": value}))
         assert kept.recent.column(KEY).num_chunks <= 3

@@ -1,10 +1,10 @@
 """An answer as a table: of Arrow, and so of Parquet, pandas and CSV.
 
-In every form that has columns only, a window `hour` is the two columns `hour_start` and `hour_end`,
-as in the store's SQL views and in sinks; also the window of an ad-hoc query, which Spark calls a
-struct. Columns have the types of the answer, also when no row or only nulls came. What the answer
-speaks for goes along as JSON in the table's metadata under `headrace`.
-tests/serving/test_tables.py checks it, tests/api/test_sql_routes.py that all forms agree.
+In every tabular form a window `hour` is the two columns `hour_start` and `hour_end`, as in the
+store's SQL views and in sinks; also the window of an ad-hoc query, which Spark calls a struct.
+Columns have the types of the answer, also without rows or with only nulls. The answer without its
+rows is JSON in the table's metadata under `headrace`. tests/serving/test_answer_table.py checks it,
+tests/api/test_sql_routes.py that all forms agree.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import msgspec
 import pyarrow as pa
 
 from headrace.serving.answer import Answer
-from headrace.serving.kinds import MOMENT, kind_of
+from headrace.serving.value_types import TIMESTAMP, value_type
 
 EDGES = ("start", "end")
 
 
 def typed_rows(answer: Answer) -> list[dict[str, Any]]:
-    """The rows with each value as its column's type says."""
-    kinds = {name: kind_of(info.type) for name, info in answer.columns.items()}
+    """The rows with each value as the Python type of its column."""
+    kinds = {name: value_type(info.type) for name, info in answer.columns.items()}
     return [
         {name: kind.value(row.get(name)) for name, kind in kinds.items()} for row in answer.rows
     ]
@@ -35,13 +35,15 @@ def column_names(answer: Answer) -> list[str]:
     return [
         part
         for name, info in answer.columns.items()
-        for part in ([f"{name}_{edge}" for edge in EDGES] if kind_of(info.type).window else [name])
+        for part in (
+            [f"{name}_{edge}" for edge in EDGES] if value_type(info.type).window else [name]
+        )
     ]
 
 
 def flat_rows(answer: Answer) -> Iterator[list[Any]]:
-    """The values of each row as JSON has them, in the order of `column_names`."""
-    windows = {name: kind_of(info.type).window for name, info in answer.columns.items()}
+    """The JSON values of each row, in the order of `column_names`."""
+    windows = {name: value_type(info.type).window for name, info in answer.columns.items()}
     for row in answer.rows:
         yield [
             value
@@ -55,28 +57,28 @@ def _edges(window: dict[str, Any] | None) -> tuple[Any, ...]:
 
 
 def arrow_table(answer: Answer) -> Any:
-    """The answer as a table of Arrow."""
+    """The answer as an Arrow table."""
     arrays = list(_arrays(answer))
     names = column_names(answer)
     schema = pa.schema([(name, array.type) for name, array in zip(names, arrays, strict=True)])
-    said = {"headrace": json.dumps(spoken_for(answer))}
-    return pa.Table.from_arrays(arrays, schema=schema.with_metadata(said))
+    metadata = {"headrace": json.dumps(answer_metadata(answer))}
+    return pa.Table.from_arrays(arrays, schema=schema.with_metadata(metadata))
 
 
-def spoken_for(answer: Answer) -> dict[str, Any]:
-    """What an answer speaks for, and how exact its columns are."""
-    said: dict[str, Any] = msgspec.to_builtins(answer)
-    del said["rows"]
-    return said
+def answer_metadata(answer: Answer) -> dict[str, Any]:
+    """An answer without its rows: `as_of`, and the exactness of its columns."""
+    metadata: dict[str, Any] = msgspec.to_builtins(answer)
+    del metadata["rows"]
+    return metadata
 
 
 def _arrays(answer: Answer) -> Iterator[Any]:
     rows = typed_rows(answer)
     for name, info in answer.columns.items():
-        kind, values = kind_of(info.type), [row[name] for row in rows]
+        kind, values = value_type(info.type), [row[name] for row in rows]
         if not kind.window:
             yield pa.array(values, kind.arrow)
             continue
         for edge in EDGES:
             edges = [getattr(window, edge) if window else None for window in values]
-            yield pa.array(edges, MOMENT.arrow)
+            yield pa.array(edges, TIMESTAMP.arrow)

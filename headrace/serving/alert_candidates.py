@@ -1,10 +1,9 @@
-"""The rows that may be alerts: those of a rule's hidden view that the ledger does not have.
+"""The rows that may become alerts: those of a rule's hidden view that are not alerts yet.
 
-Over a stream, rows are read from speed's runs, and after a promotion from the generation's too; the
-ledger has an index for the question which of them it has. Over views,
-the answer is computed by the store, and a row is known by the columns that the rule says
-(serving/alert_rows.py).
-tests/serving/test_raising.py checks what is found.
+Over a stream, rows are read from speed's runs, and after a promotion from the generation's too; an
+index of `_alerts` finds those that were raised. Over views, the store computes the answer, and the
+rule's key columns identify a row (serving/alert_rows.py). tests/serving/test_alert_raiser.py checks
+what is found.
 """
 
 from __future__ import annotations
@@ -30,54 +29,56 @@ from headrace.serving.commits import read_meta
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
 from headrace.serving.merge import GROUP
-from headrace.serving.merged import LAYERS, SECONDS_MAX, STORED, read_stored
+from headrace.serving.merged_rows import LAYERS, SECONDS_MAX, STORED, read_stored
 from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.runs import Layer
 from headrace.serving.watermark import Times
 
 CHUNK = 1_000
-FLOOR = "alerts_floor"  # of `_meta`: what arrived before is raised by no generation any more
+FLOOR = "alerts_floor"  # the key in `_meta`: a generation does not raise events that arrived before
 Row = Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateProgress:
-    """How far the answer has come that a look is about."""
+    """How far the answer has come that a rule is evaluated on."""
 
     view: ViewPlan
     position: Position
     marks: Times  # the watermarks of the streams
     boundary: Position
     generation: int
-    joined: bool  # a row's place is in one of several streams, and not said which
+    joined: bool  # the streams are joined, so the stream of a row's offset is not known
 
     @property
-    def placed(self) -> bool:
-        """Whether a row is known as soon as the answer has come to its place; one that a pattern
-        or a processor makes may be decided later.
+    def decided_by_offset(self) -> bool:
+        """Whether a row is decided when the answer reaches its offset; a row of a pattern or a
+        processor may be decided later.
         """
         made_later = self.view.carry is not None and self.view.carry.made is not None
         return not self.joined and not made_later
 
     def stored(self) -> tuple[str, str, int]:
-        """What tells whether anything has moved since: speed's rows may, where time alone does."""
+        """Values that change with any progress, also of the watermark alone."""
         return str(self.position), stored_times(self.marks), self.generation
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A row that the ledger does not have."""
+    """A row that is not an alert yet."""
 
     row_key: str
     body: dict[str, Any]
-    fresh: bool  # speed has it
+    fresh: bool  # found by speed
     time_us: int | None = None
     arrived_us: int | None = None
     place: tuple[int, int] | None = None  # partition and offset
 
 
-def standing(db: Transaction, rule: RulePlan | ShapePlan) -> CandidateProgress | None:
-    """What there is to look at; None while it is being built for the first time."""
+def read_candidate_progress(
+    db: Transaction, rule: RulePlan | ShapePlan
+) -> CandidateProgress | None:
+    """How far the rule's answer has come; None while it is being built for the first time."""
     plan = read_plan(db)
     view = plan.view(rule.view) if plan else None
     if plan is None or view is None or not _live(db, plan, view):
@@ -99,7 +100,7 @@ def _live(db: Transaction, plan: Plan, view: ViewPlan) -> bool:
     if not view.kept:
         reads = [plan.view(name) for name in view.reads]
         return all(read is not None and _live(db, plan, read) for read in reads)
-    # A view that is being built again still answers, but as it was before the change.
+    # A view that is being rebuilt still answers with its old definition.
     live = live_plan(db, view.name)
     return live is not None and live.recompute == view.recompute
 
@@ -107,67 +108,67 @@ def _live(db: Transaction, plan: Plan, view: ViewPlan) -> bool:
 def candidates(
     db: Transaction, rule: RulePlan, at: CandidateProgress, promoted: bool
 ) -> Iterator[list[Candidate]]:
-    """New rows in the order of their times, a part at a time; with those of the generation if one
-    was `promoted`.
+    """New rows in the order of their times, in chunks; also those of the generation if one was
+    `promoted`.
     """
     if rule.keys is not None:
-        return _of_view(db, rule, at.view)
-    return _of_stream(db, rule, at.view, promoted)
+        return _view_candidates(db, rule, at.view)
+    return _stream_candidates(db, rule, at.view, promoted)
 
 
-def _of_stream(
+def _stream_candidates(
     db: Transaction, rule: RulePlan, view: ViewPlan, promoted: bool
 ) -> Iterator[list[Candidate]]:
-    rows = placed_rows(db, view, promoted)
-    known = known_rows(db, rule.name, [row[0] for row in rows])
+    rows = stream_rows(db, view, promoted)
+    known = raised_rows(db, rule.name, [row[0] for row in rows])
     fresh = iter(row for row in rows if row[0] not in known)
     bodies = [output for output in view.outputs if not hidden(output.name)]
     while part := list(islice(fresh, CHUNK)):
-        said = bodies_of(bodies, [row[6:] for row in part])
+        shown_bodies = bodies_of(bodies, [row[6:] for row in part])
         yield [
             Candidate(row[0], body, bool(row[1]), row[4], row[5], (row[2], row[3]))
-            for row, body in zip(part, said, strict=True)
+            for row, body in zip(part, shown_bodies, strict=True)
         ]
 
 
-def placed_rows(db: Transaction, view: ViewPlan, promoted: bool) -> list[Row]:
+def stream_rows(db: Transaction, view: ViewPlan, promoted: bool) -> list[Row]:
     """The rows of a hidden view over a stream, in the order of their times: `_key`, whether speed
-    has it, and its columns. Those of a generation are asked for after a promotion, and from the
-    floor on.
+    found it, and its columns. Rows of a generation are read after a promotion only, and only those
+    that arrived at or after the floor.
     """
     partition, offset, time, arrived = (str(output.key) for output in view.outputs[:4])
     stored = read_stored(db, view, layers=LAYERS if promoted else [Layer.SPEED])
     columns = ", ".join(f"any_value({output.key}) AS {output.key}" for output in view.outputs)
     sql = (
         f"SELECT {KEY}, max({GROUP}) > 0 AS _fresh, {columns} FROM {STORED} GROUP BY {KEY} "
-        f"HAVING max({GROUP}) > 0 OR any_value({arrived}) >= {floor_of(db)} "
+        f"HAVING max({GROUP}) > 0 OR any_value({arrived}) >= {read_floor(db)} "
         f"ORDER BY {time}, {partition}, {offset}"
     )
     found = run(sql, {STORED: stored}, SECONDS_MAX)
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
-def known_rows(db: Transaction, rule: str, keys: Sequence[str]) -> set[str]:
-    """Those of these rows that the ledger has of a rule or a watch."""
+def raised_rows(db: Transaction, rule: str, keys: Sequence[str]) -> set[str]:
+    """Those of these rows that are alerts of a rule or a watch."""
     listed, value = db.listed(keys)
     sql = f"SELECT row_key FROM _alerts WHERE rule = ? AND row_key IN ({listed})"
     return {key for (key,) in db.execute(sql, (rule, value))}
 
 
-def floor_of(db: Transaction) -> int:
-    """The arrival before which the ledger need not be complete (serving/retention.py)."""
+def read_floor(db: Transaction) -> int:
+    """The arrival time before which alerts may have been removed (serving/retention.py)."""
     return int(read_meta(db, FLOOR) or 0)
 
 
-def _of_view(db: Transaction, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
+def _view_candidates(db: Transaction, rule: RulePlan, view: ViewPlan) -> Iterator[list[Candidate]]:
     rows = new_rows(db, rule, view)
     while part := list(islice(rows, CHUNK)):
-        said = rows_as_objects([row[1:] for row in part], view.outputs)
-        yield [Candidate(row[0], body, True) for row, body in zip(part, said, strict=True)]
+        shown_bodies = rows_as_objects([row[1:] for row in part], view.outputs)
+        yield [Candidate(row[0], body, True) for row, body in zip(part, shown_bodies, strict=True)]
 
 
 def bodies_of(outputs: Sequence[OutputPlan], rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """What alerts say, from rows as the store has them."""
+    """The bodies of alerts, from stored rows."""
     kinds = [(output.name, Type.of(output.type)) for output in outputs]
     reads = [(name, type, Storage(type).read) for name, type in kinds]
     return [

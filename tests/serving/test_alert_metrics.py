@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from headrace.core.time import DAY, MINUTE
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics, read_alert_metrics
 from headrace.serving.outbox import Queue
 from headrace.serving.retention import Retention
-from headrace.serving.tally import Sent, Tally, tally
 from tests.serving.bench import Bench, Click
 from tests.serving.rule_bench import SLOW, RuleBench
 from tests.serving.watch_bench import WatchBench, watch
@@ -25,9 +25,9 @@ def bench(tmp_path: Path) -> Iterator[RuleBench]:
     made.close()
 
 
-def counted(bench: Bench) -> Tally:
+def counted(bench: Bench) -> AlertMetrics:
     with bench.store.read() as db:
-        return tally(db, bench.clock())
+        return read_alert_metrics(db, bench.clock())
 
 
 def raise_one(bench: RuleBench) -> None:
@@ -38,19 +38,19 @@ def raise_one(bench: RuleBench) -> None:
 
 
 def test_notifications_are_counted_by_kind_with_the_age_of_the_oldest(bench: RuleBench) -> None:
-    assert counted(bench) == Tally({}, {})
+    assert counted(bench) == AlertMetrics({}, {})
     raise_one(bench)
     bench.clock.now_us += MINUTE
     raise_one(bench)
     a, b = (Queue(bench.store.db, d.name) for d in bench.plan.rules[0].destinations)
     (old, new), (lost, _) = a.due(bench.clock(), 9), b.due(bench.clock(), 9)
-    assert counted(bench).sent == {"file": Sent(0, 0, 4, 60.0)}
+    assert counted(bench).sent == {"file": DeliveryMetrics(0, 0, 4, 60.0)}
     a.delivered([old], bench.clock())
     b.failed([lost], "it is dead", bench.clock())
-    assert counted(bench).sent == {"file": Sent(1, 1, 2, 0.0)}
-    a.later([new], "it is slow", bench.clock() + DAY)
+    assert counted(bench).sent == {"file": DeliveryMetrics(1, 1, 2, 0.0)}
+    a.retry_later([new], "it is slow", bench.clock() + DAY)
     bench.clock.now_us += MINUTE
-    assert counted(bench).sent == {"file": Sent(1, 1, 2, 60.0)}, "also while it pauses"
+    assert counted(bench).sent == {"file": DeliveryMetrics(1, 1, 2, 60.0)}, "also while it pauses"
 
 
 def test_what_was_raised_and_delivered_counts_after_it_was_removed(bench: RuleBench) -> None:
@@ -62,7 +62,7 @@ def test_what_was_raised_and_delivered_counts_after_it_was_removed(bench: RuleBe
     before = counted(bench)
     assert before.raised == {("slow", "low"): 1, ("slow", "high"): 2}
     bench.clock.now_us += 2 * DAY
-    assert Retention(bench.store.db, DAY, bench.clock).tidy() == 3
+    assert Retention(bench.store.db, DAY, bench.clock).remove_old() == 3
     assert bench.alerts() == []
     assert counted(bench) == before
     raise_one(bench)

@@ -7,7 +7,7 @@ import json
 import msgspec
 import pyarrow as pa
 
-from headrace.serving.tables import arrow_table, typed_rows
+from headrace.serving.answer_table import arrow_table, typed_rows
 from tests.client.conftest import ANSWER
 
 

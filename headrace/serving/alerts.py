@@ -1,8 +1,8 @@
-"""The ledger of alerts: read and acknowledged.
+"""The table of alerts: filtered, counted and acknowledged.
 
-An alert is written once, when it is raised (serving/raising.py). After that only what people and
-batch say of it changes: who has acknowledged it, and whether it was withdrawn. `alerts` is the same
-ledger as a view. tests/run/test_rulebook.py checks it.
+An alert is inserted once, when it is raised (serving/alert_raiser.py). After that only its
+acknowledgement and whether batch has withdrawn it change. The view `alerts` shows the same rows.
+tests/run/test_rulebook.py checks it.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from headrace.core.rule import Severity
 from headrace.core.time import iso
 from headrace.serving.commits import read_meta, write_meta
 from headrace.serving.database import Transaction
-from headrace.serving.notices import Delivery, deliveries
+from headrace.serving.notifications import Delivery, deliveries
 
 _COLUMNS = (
     "id, rule, version, severity, state, body, event_time, raised_at, raised_by, missed, "
     "suppressed_by, withdrawn_at, acknowledged_by, acknowledged_at, note, number"
 )
 LISTED = 100
-_SEVERITIES = tuple(severity.value for severity in Severity)  # the gravest last
-_PLACES = (f"WHEN '{severity}' THEN {n}" for n, severity in enumerate(_SEVERITIES))
-_GRAVITY = f"CASE severity {' '.join(_PLACES)} END"
-LEDGER = "ledger"  # of `_meta`: a number that grows with each change
+_SEVERITIES = tuple(severity.value for severity in Severity)  # lowest first
+_RANKS = (f"WHEN '{severity}' THEN {n}" for n, severity in enumerate(_SEVERITIES))
+_RANK = f"CASE severity {' '.join(_RANKS)} END"
+ALERTS_VERSION = "ledger"  # the key in `_meta` of a number that grows with each change
 
 
 class Alert(msgspec.Struct, frozen=True):
-    """One alert as it is told."""
+    """One alert."""
 
     id: str
     rule: str
@@ -41,48 +41,48 @@ class Alert(msgspec.Struct, frozen=True):
     event_time: str
     raised_at: str
     raised_by: str  # speed, or the generation
-    missed: bool = False  # speed had been there and had not found it
+    missed: bool = False  # speed has processed its events and did not find it
     suppressed_by: str | None = None
     withdrawn_at: str | None = None  # when batch did not find it
     acknowledged_by: str | None = None
     acknowledged_at: str | None = None
     note: str | None = None
-    number: int = 0  # in the ledger; a later alert has a larger one
+    number: int = 0  # of the row; later alerts have larger numbers
     deliveries: list[Delivery] = []
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """Which alerts are asked for."""
+class AlertFilter(msgspec.Struct, frozen=True):
+    """Which alerts to read."""
 
     rule: str | None = None
     state: str | None = None
     missed: bool = False
     withdrawn: bool = False
     limit: int = LISTED
-    each: int | None = None  # at most so many of each rule, the gravest rules first
-    before: int | None = None  # only alerts that came before the one of this number
-    among: tuple[str, ...] | None = None  # only these rules, as the caller may read no others
+    each: int | None = None  # maximum of each rule, rules of the highest severity first
+    before: int | None = None  # only alerts with smaller numbers
+    among: tuple[str, ...] | None = None  # only these rules: those that the caller may read
 
 
 class AlertGroup(msgspec.Struct, frozen=True):
-    """The alerts of one rule among those that are asked for."""
+    """The matching alerts of one rule."""
 
     rule: str
-    severity: str  # the gravest of them
+    severity: str  # the highest of its alerts
     alerts: int
     newest_at: str
 
 
 class Alerts(msgspec.Struct, frozen=True):
-    """Some of the alerts that are asked for, and how many there are of each rule."""
+    """Some of the matching alerts, and how many match, in all and of each rule."""
 
     alerts: list[Alert]
     total: int
-    groups: list[AlertGroup]  # the gravest first
+    groups: list[AlertGroup]  # highest severity first
 
 
 class AlertCounts(msgspec.Struct, frozen=True):
-    """How many alerts of a rule there are of each kind, and how many notifications."""
+    """How many alerts of a rule there are in each state, and how many notifications."""
 
     alerts: int = 0
     open: int = 0
@@ -94,49 +94,42 @@ class AlertCounts(msgspec.Struct, frozen=True):
     failed: int = 0
 
 
-def changed(db: Transaction) -> None:
-    """Let those who watch the ledger know, inside the caller's transaction."""
-    write_meta(db, LEDGER, str(int(changes(db)) + 1))
+def bump_alerts_version(db: Transaction) -> None:
+    """Alerts have changed, inside the caller's transaction."""
+    write_meta(db, ALERTS_VERSION, str(int(alerts_version(db)) + 1))
 
 
-def changes(db: Transaction) -> str:
-    """Grows with each change of the ledger."""
-    return read_meta(db, LEDGER) or "0"
+def alerts_version(db: Transaction) -> str:
+    """Grows with each change of alerts."""
+    return read_meta(db, ALERTS_VERSION) or "0"
 
 
-def page(db: Transaction, wanted: Wanted) -> Alerts:
-    """Alerts of those that are asked for, and how many there are in all."""
-    where, values = _where(db, wanted)
+def read_alerts(db: Transaction, filter: AlertFilter) -> Alerts:
+    """The first matching alerts, and how many match."""
+    where, values = _where(db, filter)
     groups = _groups(db, where, values)
     total = sum(group.alerts for group in groups)
-    if wanted.before is not None:
-        where, values = f"{where} AND number < ?", [*values, wanted.before]
-    if wanted.each is not None:
-        return Alerts(_of_each(db, where, values, wanted), total, groups)
+    if filter.before is not None:
+        where, values = f"{where} AND number < ?", [*values, filter.before]
+    if filter.each is not None:
+        return Alerts(_first_of_each_rule(db, where, values, filter), total, groups)
     newest = f"WHERE {where} ORDER BY number DESC LIMIT ?"
-    return Alerts(_read(db, newest, [*values, wanted.limit]), total, groups)
+    return Alerts(_read(db, newest, [*values, filter.limit]), total, groups)
 
 
-def alerts(db: Transaction, wanted: Wanted) -> list[Alert]:
-    """The alerts of a page."""
-    return page(db, wanted).alerts
-
-
-def _where(db: Transaction, wanted: Wanted) -> tuple[str, list[Any]]:
-    """SQL that holds for what is asked for. `missed` and `withdrawn` together mean those that are
-    one of both.
-    """
+def _where(db: Transaction, filter: AlertFilter) -> tuple[str, list[Any]]:
+    """The filter as SQL. `missed` and `withdrawn` together select alerts that are either."""
     conditions, values = ["1"], list[Any]()
     for column in ("rule", "state"):
-        if value := getattr(wanted, column):
+        if value := getattr(filter, column):
             conditions.append(f"{column} = ?")
             values.append(value)
-    kinds = ["missed"] if wanted.missed else []
-    kinds += ["withdrawn_at IS NOT NULL"] if wanted.withdrawn else []
+    kinds = ["missed"] if filter.missed else []
+    kinds += ["withdrawn_at IS NOT NULL"] if filter.withdrawn else []
     if kinds:
         conditions.append(f"({' OR '.join(kinds)})")
-    if wanted.among is not None:
-        listed, among = db.listed(wanted.among)
+    if filter.among is not None:
+        listed, among = db.listed(filter.among)
         conditions.append(f"rule IN ({listed})")
         values.append(among)
     return " AND ".join(conditions), values
@@ -144,32 +137,33 @@ def _where(db: Transaction, wanted: Wanted) -> tuple[str, list[Any]]:
 
 def _groups(db: Transaction, where: str, values: list[Any]) -> list[AlertGroup]:
     rows = db.execute(
-        f"SELECT rule, max({_GRAVITY}) AS gravity, count(*), max(raised_at) AS newest FROM _ledger "
-        f"WHERE {where} GROUP BY rule ORDER BY gravity DESC, newest DESC, rule",
+        f"SELECT rule, max({_RANK}) AS rank, count(*), max(raised_at) AS newest FROM _ledger "
+        f"WHERE {where} GROUP BY rule ORDER BY rank DESC, newest DESC, rule",
         values,
     )
     return [
-        AlertGroup(rule, _SEVERITIES[gravity], many, iso(newest))
-        for rule, gravity, many, newest in rows
+        AlertGroup(rule, _SEVERITIES[rank], many, iso(newest)) for rule, rank, many, newest in rows
     ]
 
 
-def _of_each(db: Transaction, where: str, values: list[Any], wanted: Wanted) -> list[Alert]:
+def _first_of_each_rule(
+    db: Transaction, where: str, values: list[Any], filter: AlertFilter
+) -> list[Alert]:
     places = (
-        f"SELECT number, max({_GRAVITY}) OVER (PARTITION BY rule) AS gravity, "
+        f"SELECT number, max({_RANK}) OVER (PARTITION BY rule) AS rank, "
         "row_number() OVER (PARTITION BY rule ORDER BY number DESC) AS place "
         f"FROM _ledger WHERE {where}"
     )
-    gravest = f"JOIN ({places}) USING (number) WHERE place <= ? ORDER BY gravity DESC, rule, "
-    return _read(db, f"{gravest} number DESC LIMIT ?", [*values, wanted.each, wanted.limit])
+    ranked = f"JOIN ({places}) USING (number) WHERE place <= ? ORDER BY rank DESC, rule, "
+    return _read(db, f"{ranked} number DESC LIMIT ?", [*values, filter.each, filter.limit])
 
 
 def _read(db: Transaction, rest: str, values: list[Any]) -> list[Alert]:
     return [_alert(row) for row in db.execute(f"SELECT {_COLUMNS} FROM _ledger {rest}", values)]
 
 
-def alert(db: Transaction, id: str) -> Alert:
-    """One alert, with what became of its notifications. The beginning of its id is enough."""
+def read_alert(db: Transaction, id: str) -> Alert:
+    """One alert with its deliveries, by its id or an unambiguous prefix of it."""
     like = _read(db, "WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2", [id])
     exact = [alert for alert in like if alert.id == id]
     if len(exact or like) != 1:
@@ -189,7 +183,7 @@ def _alert(row: tuple[Any, ...]) -> Alert:
 
 
 def alert_document(db: Transaction, id: str) -> dict[str, Any]:
-    """An alert as notifications say it, and whether it was notified."""
+    """An alert as in the body of a notification, and whether it was notified."""
     row = db.execute(
         "SELECT rule, severity, event_time, raised_at, raised_by, body, withdrawn_at, "
         "quiet IS NULL FROM _alerts WHERE id = ?",
@@ -204,17 +198,17 @@ def alert_document(db: Transaction, id: str) -> dict[str, Any]:
 
 
 def acknowledge(db: Transaction, id: str, who: str, note: str | None, now_us: int) -> Alert:
-    """Somebody has seen it; a second time changes the note and says who was last."""
-    found = alert(db, id)
+    """Acknowledge an alert; a second time replaces who and the note."""
+    found = read_alert(db, id)
     db.execute(
         "UPDATE _alerts SET acknowledged_by = ?, acknowledged_at = ?, note = ? WHERE id = ?",
         (who, now_us, note, found.id),
     )
-    changed(db)
-    return alert(db, found.id)
+    bump_alerts_version(db)
+    return read_alert(db, found.id)
 
 
-def numbers(db: Transaction, rule: str) -> AlertCounts:
+def count_alerts(db: Transaction, rule: str) -> AlertCounts:
     states = dict(
         db.execute("SELECT state, count(*) FROM _ledger WHERE rule = ? GROUP BY state", (rule,))
     )
@@ -236,13 +230,13 @@ def numbers(db: Transaction, rule: str) -> AlertCounts:
     )
 
 
-def ids_at(db: Transaction, rule: str, partition: int, offset: int, limit: int) -> list[str]:
-    """The alerts of a rule over a stream whose row has this place in the log."""
-    # Such a row is known by its place first: [partition,offset,…
+def alert_ids_at(db: Transaction, rule: str, partition: int, offset: int, limit: int) -> list[str]:
+    """The alerts of a rule over a stream for the event at this partition and offset."""
+    # The key of such a row starts with them: [partition,offset,…
     first, after = f"[{partition},{offset},", f"[{partition},{offset}-"
     sql = "SELECT id FROM _alerts WHERE rule = ? AND row_key >= ? AND row_key < ? LIMIT ?"
     return [id for (id,) in db.execute(sql, (rule, first, after, limit)).fetchall()]
 
 
-def count_by_rule(db: Transaction) -> dict[str, int]:
+def count_alerts_by_rule(db: Transaction) -> dict[str, int]:
     return dict(db.execute("SELECT rule, count(*) FROM _alerts GROUP BY rule").fetchall())

@@ -11,10 +11,10 @@ import pytest
 
 from headrace.core.errors import NotFound, NotReady, Overloaded, Unavailable
 from headrace.define.settings import LiveSettings
-from headrace.serving.board import Board, LiveTopic
 from headrace.serving.broadcast import Broadcast, Lane
 from headrace.serving.changes import Changes
-from headrace.serving.hearer import Heard, Hearer
+from headrace.serving.live_topics import LiveTopic, LiveTopics
+from headrace.serving.subscriber import Subscriber, SubscriptionEvent
 
 INTERVAL, LIVE = 250_000, Lane("live")
 
@@ -60,163 +60,169 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def board(states: States, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Board:
+def live_topics(states: States, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LiveTopics:
     monkeypatch.setattr(Broadcast, "_start", lambda self, lane: None)  # a test turns it by hand
     settings = replace(LiveSettings(), waiting_max=3, connections_max=3)
-    return Board(settings, states.topic, Changes(), clock)
+    return LiveTopics(settings, states.topic, Changes(), clock)
 
 
-def turn(board: Board, clock: Clock) -> None:
+def turn(live_topics: LiveTopics, clock: Clock) -> None:
     clock.now_us += INTERVAL
-    board.broadcast.turn(LIVE)
+    live_topics.broadcast.refresh_lane(LIVE)
 
 
-def said(hearer: Hearer) -> list[tuple[str, Any]]:
-    return [(one.event, _data(one)) for one in hearer.take()]
+def said(subscriber: Subscriber) -> list[tuple[str, Any]]:
+    return [(one.event, _data(one)) for one in subscriber.poll()]
 
 
-def _data(heard: Heard) -> Any:
+def _data(heard: SubscriptionEvent) -> Any:
     data = heard.data
     return msgspec.json.decode(data).get("value") if isinstance(data, msgspec.Raw) else data
 
 
-def test_a_hearer_begins_with_the_state_of_each_topic_and_hears_changes(
-    board: Board, states: States, clock: Clock
+def test_a_subscriber_begins_with_the_state_of_each_topic_and_hears_changes(
+    live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
-    hearer = board.join(["a", "b", "a"])
-    assert said(hearer) == [("a", 1), ("b", 1)]
-    turn(board, clock)
-    assert said(hearer) == []
+    subscriber = live_topics.subscribe(["a", "b", "a"])
+    assert said(subscriber) == [("a", 1), ("b", 1)]
+    turn(live_topics, clock)
+    assert said(subscriber) == []
     states.values["b"] = 2
-    turn(board, clock)
-    assert said(hearer) == [("b", 2)]
+    turn(live_topics, clock)
+    assert said(subscriber) == [("b", 2)]
 
 
-def test_many_hearers_cost_as_much_as_one(board: Board, states: States, clock: Clock) -> None:
-    hearers = [board.join(["a"]) for _ in range(3)]
+def test_many_subscribers_cost_as_much_as_one(
+    live_topics: LiveTopics, states: States, clock: Clock
+) -> None:
+    subscribers = [live_topics.subscribe(["a"]) for _ in range(3)]
     assert states.asked == ["a"]
     states.values["a"] = 2
-    turn(board, clock)
+    turn(live_topics, clock)
     assert states.asked == ["a", "a"]
-    told = [hearer.take() for hearer in hearers]
+    told = [subscriber.poll() for subscriber in subscribers]
     assert told[0][1] is told[1][1] is told[2][1]
 
 
 def test_a_topic_is_not_asked_more_often_than_its_interval(
-    board: Board, states: States, clock: Clock
+    live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
-    board.join(["a"])
+    live_topics.subscribe(["a"])
     for _ in range(5):
         clock.now_us += INTERVAL // 5
-        board.broadcast.turn(LIVE)
+        live_topics.broadcast.refresh_lane(LIVE)
     assert states.asked == ["a", "a"]
 
 
 def test_a_topic_with_a_mark_is_asked_only_when_that_has_moved(
-    board: Board, states: States, clock: Clock
+    live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
     states.marks["a"] = (1, "x")
-    hearer = board.join(["a"])
+    subscriber = live_topics.subscribe(["a"])
     states.values["a"] = 2
-    turn(board, clock)
+    turn(live_topics, clock)
     assert states.asked == ["a"]
     states.marks["a"] = (2, "x")
-    turn(board, clock)
-    assert said(hearer) == [("a", 1), ("a", 2)]
+    turn(live_topics, clock)
+    assert said(subscriber) == [("a", 1), ("a", 2)]
 
 
 def test_numbers_only_grow_also_for_one_who_comes_back(
-    board: Board, states: States, clock: Clock
+    live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
-    first = board.join(["a", "b"])
+    first = live_topics.subscribe(["a", "b"])
     for value in (2, 3):
         states.values["a"] = value
-        turn(board, clock)
-    numbers = [int(one.id or 0) for one in first.take()]
+        turn(live_topics, clock)
+    numbers = [int(one.id or 0) for one in first.poll()]
     assert numbers == sorted(set(numbers))
     first.close()
     states.values["b"] = 9
-    again = [(int(one.id or 0), _data(one)) for one in board.join(["a", "b"]).take()]
+    again = [(int(one.id or 0), _data(one)) for one in live_topics.subscribe(["a", "b"]).poll()]
     assert sorted(value for _, value in again) == [3, 9]
     assert min(number for number, _ in again) > numbers[-1]
-    later = Board(LiveSettings(), states.topic, Changes(), lambda: clock.now_us + 10**9)
-    assert int(later.join(["a"]).take()[0].id or 0) > again[-1][0]
+    later = LiveTopics(LiveSettings(), states.topic, Changes(), lambda: clock.now_us + 10**9)
+    assert int(later.subscribe(["a"]).poll()[0].id or 0) > again[-1][0]
 
 
 def test_numbers_only_grow_for_one_who_joins_topics_that_others_hear(
-    board: Board, states: States, clock: Clock
+    live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
-    board.join(["a", "b"])
+    live_topics.subscribe(["a", "b"])
     states.values["a"] = 2
-    turn(board, clock)
-    both = board.join(["a", "b"])
+    turn(live_topics, clock)
+    both = live_topics.subscribe(["a", "b"])
     states.values["b"] = 3
-    turn(board, clock)
-    numbers = [int(one.id or 0) for one in both.take()]
+    turn(live_topics, clock)
+    numbers = [int(one.id or 0) for one in both.poll()]
     assert len(numbers) == 3
     assert numbers == sorted(set(numbers))
 
 
 def test_one_who_does_not_keep_up_hears_slow_as_the_last(
-    board: Board, states: States, clock: Clock
+    live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
-    slow, quick = board.join(["a"]), board.join(["a"])
+    slow, quick = live_topics.subscribe(["a"]), live_topics.subscribe(["a"])
     for value in range(2, 6):
         states.values["a"] = value
-        turn(board, clock)
-        quick.take()
+        turn(live_topics, clock)
+        quick.poll()
     assert [event for event, _ in said(slow)] == ["slow"]
     assert slow.ended
     assert not quick.ended
 
 
-def test_what_cannot_be_answered_is_a_state_too(board: Board, states: States, clock: Clock) -> None:
-    hearer = board.join(["a"])
+def test_what_cannot_be_answered_is_a_state_too(
+    live_topics: LiveTopics, states: States, clock: Clock
+) -> None:
+    subscriber = live_topics.subscribe(["a"])
     states.values["a"] = NotReady("view 'a' is being built")
-    turn(board, clock)
-    turn(board, clock)
-    first, waits = hearer.take()
+    turn(live_topics, clock)
+    turn(live_topics, clock)
+    first, waits = subscriber.poll()
     states.values["a"] = ValueError("a defect")
-    turn(board, clock)
+    turn(live_topics, clock)
     states.values["a"] = 2
-    turn(board, clock)
-    defect, last = hearer.take()
+    turn(live_topics, clock)
+    defect, last = subscriber.poll()
     assert (_data(first), _data(last)) == (1, 2)
     assert msgspec.json.decode(waits.data)["error"]["condition"] == "NotReady"
     assert msgspec.json.decode(defect.data)["error"]["condition"] == "InternalError"
 
 
 def test_what_could_not_be_answered_is_asked_again_though_nothing_has_moved(
-    board: Board, states: States, clock: Clock
+    live_topics: LiveTopics, states: States, clock: Clock
 ) -> None:
     states.marks["a"], states.values["a"] = "here", NotReady("view 'a' is being built")
-    hearer = board.join(["a"])
-    assert "error" in msgspec.json.decode(hearer.take()[0].data)
+    subscriber = live_topics.subscribe(["a"])
+    assert "error" in msgspec.json.decode(subscriber.poll()[0].data)
     states.values["a"] = 2
-    turn(board, clock)
-    assert [_data(event) for event in hearer.take()] == [2]
+    turn(live_topics, clock)
+    assert [_data(event) for event in subscriber.poll()] == [2]
 
 
-def test_nothing_is_computed_when_nobody_hears(board: Board, states: States, clock: Clock) -> None:
-    board.join(["a"]).close()
-    turn(board, clock)
+def test_nothing_is_computed_when_nobody_hears(
+    live_topics: LiveTopics, states: States, clock: Clock
+) -> None:
+    live_topics.subscribe(["a"]).close()
+    turn(live_topics, clock)
     assert states.asked == ["a"]
-    assert board.broadcast.subscribers == 0
+    assert live_topics.broadcast.subscribers_count == 0
 
 
-def test_unknown_topics_and_too_many_hearers_are_refused(board: Board) -> None:
+def test_unknown_topics_and_too_many_subscribers_are_refused(live_topics: LiveTopics) -> None:
     with pytest.raises(NotFound, match="no live topic 'c'"):
-        board.join(["a", "c"])
+        live_topics.subscribe(["a", "c"])
     for _ in range(3):
-        board.join(["a"])
+        live_topics.subscribe(["a"])
     with pytest.raises(Overloaded, match="more than 3 subscriptions are open"):
-        board.join(["b"])
+        live_topics.subscribe(["b"])
 
 
-def test_everybody_hears_the_end(board: Board) -> None:
-    hearer = board.join(["a", "b"])
-    board.broadcast.stop()
-    assert said(hearer)[-1] == ("end", {"reason": "the project is stopping"})
-    assert hearer.ended
+def test_everybody_hears_the_end(live_topics: LiveTopics) -> None:
+    subscriber = live_topics.subscribe(["a", "b"])
+    live_topics.broadcast.stop()
+    assert said(subscriber)[-1] == ("end", {"reason": "the project is stopping"})
+    assert subscriber.ended
     with pytest.raises(Unavailable):
-        board.join(["a"])
+        live_topics.subscribe(["a"])
