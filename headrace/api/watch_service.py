@@ -1,6 +1,6 @@
 """Watches of a project, wherever it runs.
 
-`run.watchbook.StoreWatchbook` changes the store; `api.remote_watches.RemoteWatchService` asks
+`run.watchbook.LocalWatchService` changes the store; `api.remote_watches.RemoteWatchService` asks
 another process over HTTP.
 """
 

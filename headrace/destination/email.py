@@ -24,9 +24,9 @@ from headrace.define.settings import NotifySettings
 from headrace.define.tokens import TokenCursor
 from headrace.destination.protocol import (
     AnyDestination,
+    DestinationContext,
     DestinationWriter,
     Message,
-    Surroundings,
     Undeliverable,
 )
 
@@ -57,12 +57,12 @@ class EmailDestination(AnyDestination, frozen=True):
                 origin=sender.origin,
             )
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        return EmailWriter(self.target, surroundings.project.settings.notify)
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        return EmailWriter(self.target, context.project.settings.notify)
 
 
 class EmailWriter(DestinationWriter):
-    at_once = 20
+    batch_max = 20
 
     def __init__(self, address: str, settings: NotifySettings) -> None:
         self.address, self.settings = address, settings
@@ -92,7 +92,7 @@ class EmailWriter(DestinationWriter):
         many = f"{len(alerts)} alerts" if len(alerts) > 1 else "alert"
         kind, rule = notification["kind"], notification["rule"]
         what = "the watch has ended" if kind == ENDED else f"{many} {kind}"
-        mail["Subject"] = f"[{notification['severity']}] {rule}: {what}"
+        mail["ObservedProject"] = f"[{notification['severity']}] {rule}: {what}"
         mail["From"], mail["To"] = self.settings.smtp_from, self.address
         mail["Message-ID"] = f"<{notification['key'].replace(':', '.')}@headrace>"
         shown = msgspec.json.format(msgspec.json.encode(notification), indent=2)

@@ -19,7 +19,12 @@ from headrace.core.errors import Unavailable
 from headrace.core.files import sync
 from headrace.define.definitions import Sender
 from headrace.define.paths import output_file
-from headrace.destination.protocol import AnyDestination, DestinationWriter, Message, Surroundings
+from headrace.destination.protocol import (
+    AnyDestination,
+    DestinationContext,
+    DestinationWriter,
+    Message,
+)
 
 if TYPE_CHECKING:
     from headrace.define.project import Project
@@ -30,7 +35,7 @@ _BLOCK = 1 << 16
 class FileDestination(AnyDestination, frozen=True):
     word = "FILE"
     usage = "FILE 'path'"
-    takes_panes = True
+    accepts_panes = True
 
     def check(self, project: Project, sender: Sender) -> None:
         output_file(project, self.target, sender.said, sender.origin)
@@ -38,13 +43,13 @@ class FileDestination(AnyDestination, frozen=True):
     def place(self, project: Project) -> Path:
         return (project.output / self.target).resolve()
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        path = output_file(surroundings.project, self.target, self.name)
-        return LinesWriter(path, synced=surroundings.durable)
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        path = output_file(context.project, self.target, self.name)
+        return LinesWriter(path, synced=context.durable)
 
 
 class LinesWriter(DestinationWriter):
-    at_once = 1_000
+    batch_max = 1_000
 
     def __init__(self, path: Path, *, synced: bool = True) -> None:
         self.path, self.synced = path, synced

@@ -19,23 +19,23 @@ Destination = (
     WebhookDestination | StreamDestination | FileDestination | EmailDestination | CallDestination
 )
 KINDS: tuple[type[Destination], ...] = get_args(Destination)
-_SINKS = [kind for kind in KINDS if kind.takes_panes]
+_SINKS = [kind for kind in KINDS if kind.accepts_panes]
 
 
-def read_notified(tokens: TokenCursor) -> Destination:
+def parse_notify(tokens: TokenCursor) -> Destination:
     """One of the destinations after NOTIFY."""
     origin = tokens.origin
-    kind = next((kind for kind in KINDS if kind.took(tokens)), None)
+    kind = next((kind for kind in KINDS if kind.accept(tokens)), None)
     if kind is None:
         *others, last = (kind.usage for kind in KINDS)
         raise tokens.wrong(f"NOTIFY takes {', '.join(others)} or {last}", origin)
     return kind.read(tokens)
 
 
-def read_into(tokens: TokenCursor) -> Destination:
+def parse_into(tokens: TokenCursor) -> Destination:
     """The destination of a sink, after INTO."""
     origin = tokens.origin
-    kind = next((kind for kind in _SINKS if kind.took(tokens)), None)
+    kind = next((kind for kind in _SINKS if kind.accept(tokens)), None)
     if kind is None:
         known = " or ".join(sorted(f"INTO {kind.word}" for kind in _SINKS))
         raise tokens.wrong(f"a sink goes {known}, not {tokens.word().lower()}", origin)

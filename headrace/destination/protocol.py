@@ -46,7 +46,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class DestinationContext:
     """What destinations are connected with."""
 
     project: Project
@@ -60,7 +60,7 @@ class Surroundings:
 
 
 class DestinationWriter(Protocol):
-    at_once: int  # messages that one call takes at most
+    batch_max: int  # messages that one call takes at most
 
     def deliver(self, messages: Sequence[Message]) -> None:
         """Deliver all of them, durably unless they may be lost, or raise."""
@@ -79,7 +79,7 @@ class AnyDestination(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
 
     word: ClassVar[str] = ""  # that it begins with in SQL
     usage: ClassVar[str]
-    takes_panes: ClassVar[bool] = False  # whether a sink goes there
+    accepts_panes: ClassVar[bool] = False  # whether a sink goes there
     feeds: ClassVar[bool] = False  # whether it sends events to its target, a stream
     calls: ClassVar[bool] = False  # whether it calls its target, a function of functions.py
 
@@ -95,7 +95,7 @@ class AnyDestination(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
         return f"{self.kind} {self.target}"
 
     @classmethod
-    def took(cls, tokens: TokenCursor) -> bool:
+    def accept(cls, tokens: TokenCursor) -> bool:
         """Whether one of this kind is named here; its word is taken."""
         return tokens.accept(cls.word)
 
@@ -115,6 +115,6 @@ class AnyDestination(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
         """What of the world a sink needs for itself, however it was written; None if nothing."""
         return None
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
+    def connect(self, context: DestinationContext) -> DestinationWriter:
         """What delivers; refused if it cannot work. Nothing is opened or sent yet."""
         raise NotImplementedError

@@ -20,10 +20,10 @@ from headrace.define.definitions import Sender
 from headrace.define.tokens import TokenCursor
 from headrace.destination.protocol import (
     AnyDestination,
+    DestinationContext,
     DestinationWriter,
     Message,
     Submit,
-    Surroundings,
 )
 
 SUBMIT_S_MAX = 60.0
@@ -34,7 +34,7 @@ Event = dict[str, Any]
 class StreamDestination(AnyDestination, frozen=True):
     word = "STREAM"
     usage = "STREAM name"
-    takes_panes = feeds = True
+    accepts_panes = feeds = True
 
     id: str | None = None  # the field that tells duplicates, if what is sent has an id
 
@@ -60,12 +60,12 @@ class StreamDestination(AnyDestination, frozen=True):
             )
         return type(self)(name, id)
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        return StreamWriter(self, surroundings.submit)
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        return StreamWriter(self, context.submit)
 
 
 class StreamWriter(DestinationWriter):
-    at_once = 1_000
+    batch_max = 1_000
 
     def __init__(self, destination: StreamDestination, submit: Submit) -> None:
         self.destination, self.submit = destination, submit

@@ -34,9 +34,9 @@ from headrace.define.settings import NotifySettings
 from headrace.define.tokens import TokenCursor
 from headrace.destination.protocol import (
     AnyDestination,
+    DestinationContext,
     DestinationWriter,
     Message,
-    Surroundings,
     Undeliverable,
 )
 
@@ -60,7 +60,7 @@ class WebhookDestination(AnyDestination, frozen=True):
     usage = "a URL in quotes"
 
     @classmethod
-    def took(cls, tokens: TokenCursor) -> bool:
+    def accept(cls, tokens: TokenCursor) -> bool:
         return tokens.kind() is TokenType.STRING
 
     @classmethod
@@ -93,8 +93,8 @@ class WebhookDestination(AnyDestination, frozen=True):
                 origin=sender.origin,
             )
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        notify = surroundings.project.settings.notify
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        notify = context.project.settings.notify
         if not (secrets := secrets_of(notify)):
             raise BadSetting(
                 f"a rule notifies '{self.target}', but there is no secret to sign it with",
@@ -104,7 +104,7 @@ class WebhookDestination(AnyDestination, frozen=True):
 
 
 class WebhookWriter(DestinationWriter):
-    at_once = 1
+    batch_max = 1
 
     def __init__(
         self,

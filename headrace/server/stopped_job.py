@@ -29,9 +29,9 @@ from headrace.core.errors import HeadraceError, Restarting, Unavailable
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
 from headrace.define.settings import AccessSettings, HttpSettings
+from headrace.run.launch_spec import LaunchSpec
 from headrace.run.offline import Offline
-from headrace.run.order import StartOrder
-from headrace.run.reading import reads
+from headrace.run.read_permission import can_read
 from headrace.server.job_supervisor import SILENT, JobSnapshot
 from headrace.serving.answer import Answer
 
@@ -75,8 +75,8 @@ class StoppedJob(Offline):
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
         """Over views alone, because streams need Spark."""
-        _, plan = self.questions.readable(text, caller)
-        return self.questions.reader.sql(text, limit, readable=partial(reads, caller, plan))
+        _, plan = self.query_service.readable(text, caller)
+        return self.query_service.reader.sql(text, limit, readable=partial(can_read, caller, plan))
 
     def functions(self) -> tuple[FunctionDefinition, ...]:
         """Empty: the functions of functions.py are known only when it is run."""
@@ -102,7 +102,7 @@ class StoppedJobRoutes:
     async def answer(
         self,
         job: str,
-        order: StartOrder,
+        order: LaunchSpec,
         snapshot: JobSnapshot,
         route: Route[Api],
         request: Request,
@@ -115,7 +115,7 @@ class StoppedJobRoutes:
         return response
 
     async def _ask(
-        self, route: Route[Api], order: StartOrder, snapshot: JobSnapshot, request: Request
+        self, route: Route[Api], order: LaunchSpec, snapshot: JobSnapshot, request: Request
     ) -> Response:
         service = await self._threads["quick"].run(lambda: StoppedJob(order.project(), snapshot))
         try:

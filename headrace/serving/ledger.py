@@ -2,7 +2,7 @@
 
 An alert is written once, when it is raised (serving/raising.py). After that only what people and
 batch say of it changes: who has acknowledged it, and whether it was withdrawn. `alerts` is the same
-ledger as a view. tests/run/test_rulebook.py checks it.
+ledger as a view. tests/run/test_rule_service.py checks it.
 """
 
 from __future__ import annotations

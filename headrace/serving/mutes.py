@@ -1,7 +1,7 @@
 """Mutes: which alerts of a rule are recorded and not notified, and until when.
 
-A mute is a row that is added once; taking it back ends it now. tests/run/test_rulebook.py checks
-it.
+A mute is a row that is added once; taking it back ends it now.
+tests/run/test_rule_service.py checks it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A notification is put into the outbox in the transaction that decides on its alerts, under a key
 that its alerts decide, so it is decided once. What became of it is kept as long as its alerts are.
-tests/serving/test_raising.py and tests/run/test_rulebook.py check it.
+tests/serving/test_raising.py and tests/run/test_rule_service.py check it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every change of a rule (added, changed, disabled, enabled, removed) is a row of `_rules` with who
 made it, and rows are never changed. A rule that begins anew, because it is new, means something
 else or was enabled again, keeps the position at which it did: what is before is history to it.
-tests/run/test_rulebook.py checks it.
+tests/run/test_rule_service.py checks it.
 """
 
 from __future__ import annotations

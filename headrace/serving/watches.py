@@ -3,7 +3,7 @@
 A watch is a row that is added once and ends once; a changed watch is another row with the same
 name. `lower` is the position at which it began, None until a running project has taken it in, and
 `upper` the position beyond which its constants need not be compared any more.
-tests/serving/test_watching.py and tests/run/test_watchbook.py check it.
+tests/serving/test_watching.py and tests/run/test_watch_service.py check it.
 """
 
 from __future__ import annotations

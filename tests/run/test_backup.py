@@ -42,11 +42,11 @@ from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable
 from headrace.run import backup as backing
 from headrace.run.backup import backup, restore
-from headrace.run.inlets import Inlets
 from headrace.run.lock import holder
 from headrace.run.offline import Offline
-from headrace.run.parts import check_parts
-from headrace.run.server_key import made_key
+from headrace.run.server_key import ensure_key
+from headrace.run.state_check import check_state
+from headrace.run.stream_intakes import StreamIntakes
 from headrace.run.verify import verify
 from headrace.server.home import Home
 
@@ -80,13 +80,13 @@ def lines(lower: int, upper: int) -> bytes:
 
 @contextmanager
 def importing(project: Project) -> Iterator[FilesConnector]:
-    layout, inlets = Layout.of(project), Inlets(project)
-    check_parts(layout, project.streams)
-    inlets.open()
+    layout, stream_intakes = Layout.of(project), StreamIntakes(project)
+    check_state(layout, project.streams)
+    stream_intakes.open()
     definition = project.streams["clicks"]
-    given = inlets.intakes["clicks"], project.folder, layout.ingest, Problems("source")
+    given = stream_intakes.intakes["clicks"], project.folder, layout.ingest, Problems("source")
     yield FilesConnector(definition, *given)
-    inlets.close()
+    stream_intakes.close()
 
 
 def import_all(project: Project) -> None:
@@ -174,17 +174,17 @@ def test_a_restored_project_knows_the_ids_of_all_its_events(tmp_path: Path) -> N
     (folder / "clicks.sql").write_text("CREATE STREAM clicks (n BIGINT) WITH (id = 'n');")
     project = load_project(folder)
     records = lines(0, 20_000).splitlines()
-    inlets = Inlets(project)
+    stream_intakes = StreamIntakes(project)
     for start in range(0, 20_000, 1_000):
-        inlets.intake("clicks").accept(records[start : start + 1_000])
+        stream_intakes.intake("clicks").accept(records[start : start + 1_000])
     archive(project)
-    inlets.topics["clicks"].retain(Position((20_000,)), -1_000_000)
-    assert inlets.topics["clicks"].start().offsets[0] > 0, "a part is in the master alone"
-    inlets.close()
+    stream_intakes.topics["clicks"].retain(Position((20_000,)), -1_000_000)
+    assert stream_intakes.topics["clicks"].start().offsets[0] > 0, "a part is in the master alone"
+    stream_intakes.close()
     backup(Layout.of(project), "shop", tmp_path / "copy")
     shutil.rmtree(project.state)
     restore(Layout.of(project), tmp_path / "copy")
-    again = Inlets(project)
+    again = StreamIntakes(project)
     assert again.intake("clicks").accept(records).duplicates == 20_000
     again.close()
 
@@ -363,7 +363,7 @@ def test_the_state_of_a_job_is_restored(
     backup(Layout.of(project), "shop", copy)
     state.state.parent.mkdir(parents=True)
     if not moved_away:
-        made_key(state)
+        ensure_key(state)
     monkeypatch.setenv("HEADRACE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HEADRACE_JOB", "shop")
     said = CliRunner().invoke(app, ["restore", str(copy)])

@@ -141,7 +141,7 @@ def test_a_rebuild_must_wait_for_the_start(instance: Instance) -> None:
     with pytest.raises(NotReady, match="the project is still starting"):
         instance.rebuild("total")
     for view in ("pages", "elsewhere"):
-        with pytest.raises(NotFound, match=f"there is no view '{view}' that is kept"):
+        with pytest.raises(NotFound, match=f"there is no materialized view '{view}'"):
             instance.rebuild(view)
 
 
@@ -189,7 +189,7 @@ def test_a_definition_that_cannot_be_read_ends_the_start_before_the_log_is_opene
     instance = Instance(load_project(project.folder), lambda kind, fields: None)
     with pytest.raises(BadDefinition):
         instance.open()
-    assert instance.inlets.topics == {}
+    assert instance.stream_intakes.topics == {}
     instance.close()
     after = Offline(project)
     assert after.status().state == "stopped"
@@ -253,7 +253,7 @@ def test_a_run_ends_when_a_change_can_be_neither_made_nor_taken_back(
 
     instance.state, instance.reason = "running", ""
     instance.deployment = made_of(instance, {})
-    monkeypatch.setattr(instance, "_planned", lambda project: instance.deployed())
+    monkeypatch.setattr(instance, "_compile", lambda project: instance.deployed())
     monkeypatch.setattr(instance, "_replaced", full)
     with pytest.raises(HeadraceError) as refused:
         instance.redeploy({}, "ann")
@@ -291,14 +291,14 @@ def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> Non
 def test_problems_of_all_workers_are_reported(project: Project) -> None:
     reports = list[tuple[str, dict[str, object]]]()
     instance = Instance(project, lambda kind, fields: reports.append((kind, fields)))
-    told = instance.hub.broadcast, instance.seen.board.broadcast
+    told = instance.hub.broadcast, instance.observatory.board.broadcast
     for broadcast, name in zip(told, ("subscriptions", "live"), strict=True):
         Looked(broadcast, Lane(name)).join()
 
     def fail() -> None:
         raise ValueError("broken")
 
-    shared = instance.seen.sampler.worker, instance.lineage.worker
+    shared = instance.observatory.sampler.worker, instance.lineage.worker
     for one in (*told[0].workers, *told[1].workers, *shared):
         one._turn = fail
         one._tried()
@@ -327,7 +327,7 @@ def test_a_source_that_fails_in_any_way_is_a_problem_of_it_also_after_a_redeploy
         expected = [("source:lines", "ingest lines failed: ValueError: not an error of ours")]
         assert [(one.about, one.message) for one in instance.problems()] == expected
         instance.state, instance.deployment = "running", made_of(instance, {})
-        monkeypatch.setattr(instance, "_planned", lambda project: None)
+        monkeypatch.setattr(instance, "_compile", lambda project: None)
         monkeypatch.setattr(instance, "_replaced", lambda *_: made_of(instance, {}))
         before = instance.deployment
         instance.redeploy({}, "ann")
@@ -393,7 +393,7 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
     project: Project,
 ) -> None:
     instance = Instance(project, lambda kind, fields: None)
-    pool, refused = instance.questions.pool, list[str]()
+    pool, refused = instance.query_service.pool, list[str]()
     for user in ("ada", "bob"):
         pool._turns.enter(user, lambda: None)  # and never leaves
 

@@ -22,8 +22,8 @@ from headrace.api.server import AppServer
 from headrace.api.threads import Threads
 from headrace.define.layout import Layout
 from headrace.define.settings import AccessSettings, HttpSettings, LogSettings
-from headrace.run.journal import keep_journal
-from headrace.run.order import StartOrder
+from headrace.run.launch_spec import LaunchSpec
+from headrace.run.log_file import log_to_file
 from headrace.server.job_routes import JobRoutes
 from headrace.server.job_supervisor import JobSnapshot
 from headrace.server.stopped_job import JOB_STATE, StoppedJobRoutes
@@ -38,7 +38,7 @@ class Down:
 
     def __init__(self, folder: Path) -> None:
         project = make_stopped(folder)
-        self.order, self.snapshot = StartOrder(str(folder), str(project.state)), DIED
+        self.order, self.snapshot = LaunchSpec(str(folder), str(project.state)), DIED
         self.access, self.token = open_access(folder, "")
         self.threads = Threads(4)
         self.answers, self.routes = (
@@ -153,7 +153,7 @@ def test_streams_are_not_asked_because_that_would_start_spark(client: httpx.Clie
 def test_answers_for_a_job_leave_the_servers_own_log_alone(
     client: httpx.Client, tmp_path: Path
 ) -> None:
-    keep_journal(Layout(tmp_path), "server", LogSettings())
+    log_to_file(Layout(tmp_path), "server", LogSettings())
     assert rows(client.get("/v1/views/total"))
     structlog.get_logger().info("a job is started")
     assert "a job is started" in (tmp_path / "headrace.log").read_text()
@@ -192,7 +192,7 @@ def test_a_job_that_is_starting_is_not_said_to_be_starting_again(
 def test_a_job_that_never_ran_has_nothing_to_say_and_no_file_is_made(
     tmp_path: Path, client: httpx.Client, down: Down
 ) -> None:
-    before, down.order = down.order, StartOrder(down.order.folder, str(tmp_path / "state"))
+    before, down.order = down.order, LaunchSpec(down.order.folder, str(tmp_path / "state"))
     try:
         assert client.get("/v1/views/total").status_code == 503
     finally:
