@@ -1,4 +1,4 @@
-"""NOTIFY CALL function: a function of the project's functions.py, in the thread of its queue."""
+"""NOTIFY CALL function: calls a function of functions.py in the thread of the queue."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The kinds of destinations, and which of them is named in SQL.
+"""All kinds of destinations, and their parser.
 
-A kind is added here and has a file of its own; nothing else compares kinds.
-tests/define/test_create_rule.py and tests/compile/test_sinks.py read what is refused.
+A new kind is a module of its own and an entry here; no other code compares kinds.
+tests/define/test_create_rule.py and tests/compile/test_sinks.py read the errors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SINKS = [kind for kind in KINDS if kind.accepts_panes]
 
 
 def parse_notify(tokens: TokenCursor) -> Destination:
-    """One of the destinations after NOTIFY."""
+    """Parse one of the destinations after NOTIFY."""
     origin = tokens.origin
     kind = next((kind for kind in KINDS if kind.accept(tokens)), None)
     if kind is None:
@@ -33,7 +33,7 @@ def parse_notify(tokens: TokenCursor) -> Destination:
 
 
 def parse_into(tokens: TokenCursor) -> Destination:
-    """The destination of a sink, after INTO."""
+    """Parse the destination of a sink after INTO."""
     origin = tokens.origin
     kind = next((kind for kind in _SINKS if kind.accept(tokens)), None)
     if kind is None:

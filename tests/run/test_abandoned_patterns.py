@@ -42,6 +42,5 @@ def test_the_problem_names_the_pattern_and_the_key(tmp_path: Path) -> None:
     assert stream.problem == (
         "the search for the pattern of 'risen' was given up for key "
         '{"user":"ann"} and 1 more at 1970-01-01T00:00:00.000005Z: it takes more than 200,000 '
-        "steps (pattern.steps_max); the events are kept, but none of its matches from there on is "
-        "found"
+        "steps (pattern.steps_max); its events are stored, but its later matches are not found"
     )

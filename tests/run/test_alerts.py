@@ -192,7 +192,7 @@ def test_notification_that_is_refused_is_kept_with_the_reason(
     bench.send(*clicks(1))
     alerts.drain()
     (delivery,) = shown(bench).deliveries
-    assert (delivery.state, delivery.reason) == ("failed", "it answered 410")
+    assert (delivery.state, delivery.reason) == ("failed", "the response status is 410")
     assert count(bench).failed == 1
 
 
@@ -290,7 +290,7 @@ def test_webhook_without_a_secret_is_refused(running: Run, receiver: Receiver) -
     with pytest.raises(BadSetting) as refused:
         running(f"{SLOW} NOTIFY '{receiver.url}'", secret="")
     assert refused.value.message == (
-        f"a rule notifies '{receiver.url}', but there is no secret to sign it with"
+        f"a rule notifies '{receiver.url}', which requires a secret for its signature"
     )
 
 

@@ -137,11 +137,11 @@ def test_master_and_log_alone_are_refused(project: Project, tmp_path: Path) -> N
         import_all(again)
     path = Layout.of(again).ingest / "files-clicks.json"
     assert str(caught.value) == (
-        "BadProject: stream 'clicks' has events, and the progress of its files is missing: "
+        "BadProject: stream 'clicks' has events, but the cursors of its files are missing: "
         f"{path}\n"
-        "  detail: its files would be imported again, and each event would count twice.\n"
-        "  hint: restore a whole backup with `headrace restore`; copies of parts do not go "
-        "together. To import all files again, write {} into it."
+        "  detail: its files would be imported again, and each event would be counted twice.\n"
+        "  hint: restore a complete backup with `headrace restore`; do not mix copies of parts. "
+        "To import all files again, write {} into it."
     )
 
 
@@ -268,7 +268,7 @@ def reaching_out(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (without_manifest, "is not a whole backup: it has no manifest.json"),
+        (without_manifest, "is not a complete backup: it has no manifest.json"),
         (without_a_segment, "the backup is not whole: "),
         (with_a_flipped_bit, "the backup is damaged: "),
         (of_another_format, "has format 2, and this Headrace reads format 1"),

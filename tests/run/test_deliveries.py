@@ -74,7 +74,7 @@ def test_notices_are_taken_in_order_and_some_at_once(bench: RuleBench) -> None:
 
 def test_pauses_double_up_to_a_limit_and_attempts_end(bench: RuleBench) -> None:
     door, pauses = Door(), []
-    door.error = ConnectionError("it answered 500")
+    door.error = ConnectionError("the response status is 500")
     queue = deliveries(bench, door, attempts_max=9)
     began = last = bench.clock()
     for _ in range(400):
@@ -86,9 +86,9 @@ def test_pauses_double_up_to_a_limit_and_attempts_end(bench: RuleBench) -> None:
             last = bench.clock()
         bench.clock.now_us += SECOND
     assert pauses == [0, 1, 2, 4, 8, 16, 32, 60, 60]
-    assert states(bench) == [("failed", 9, "it answered 500")] * 3
+    assert states(bench) == [("failed", 9, "the response status is 500")] * 3
     assert queue.problem is not None
-    assert queue.problem.message == "file a.ndjson was not notified: it answered 500"
+    assert queue.problem.message == "file a.ndjson was not notified: the response status is 500"
     assert bench.clock() > began
 
 
@@ -115,7 +115,7 @@ def test_queues_with_something_due_are_found_without_reading_all_that_waits(
 
 def test_one_that_waits_does_not_hold_up_others(bench: RuleBench) -> None:
     door = Door()
-    door.error = ConnectionError("it answered 500")
+    door.error = ConnectionError("the response status is 500")
     queue = deliveries(bench, door)
     queue.step()
     door.error = None
@@ -129,11 +129,11 @@ def test_one_that_waits_does_not_hold_up_others(bench: RuleBench) -> None:
 
 def test_what_is_refused_for_good_is_not_tried_again(bench: RuleBench) -> None:
     door = Door()
-    door.error = Undeliverable("it answered 410")
+    door.error = Undeliverable("the response status is 410")
     queue = deliveries(bench, door)
     while queue.step():
         pass
-    assert states(bench) == [("failed", 1, "it answered 410")] * 3
+    assert states(bench) == [("failed", 1, "the response status is 410")] * 3
 
 
 def test_an_alert_whose_id_the_stream_has_is_delivered(bench: RuleBench) -> None:
@@ -196,10 +196,10 @@ def test_a_failure_after_the_store_is_back_is_told(
         patch.setattr(Queue, "due", full)
         queue.drain()
     bench.clock.now_us += SECOND
-    door.error = ConnectionError("it answered 500")
+    door.error = ConnectionError("the response status is 500")
     queue.drain()
     assert queue.problem is not None
-    assert queue.problem.message == "file a.ndjson was not notified: it answered 500"
+    assert queue.problem.message == "file a.ndjson was not notified: the response status is 500"
 
 
 def test_what_ends_a_thread_is_a_problem_and_not_tried_at_once(bench: RuleBench) -> None:

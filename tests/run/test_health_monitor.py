@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from headrace.core.problems import Problem
-from headrace.run.health_monitor import LOOK_S, SHARE, HealthMonitor
+from headrace.run.health_monitor import CHECK_S, SHARE, HealthMonitor
 
 WAITED, LONG = "events of 'clicks' have waited for speed for more than 1m", "an epoch takes longer"
 LATE = Problem("speed", "clicks", "waiting", WAITED)
@@ -36,5 +36,5 @@ def test_only_what_is_bad_and_new_and_not_said_by_others_is_reported() -> None:
 def test_a_slow_look_is_taken_less_often() -> None:
     times = iter([0.0, 0.01, 10.0, 12.0])
     watch = HealthMonitor(list, list, threading.Event(), lambda kind, fields: None, times.__next__)
-    assert watch.turn() == LOOK_S
+    assert watch.turn() == CHECK_S
     assert watch.turn() == SHARE * 2.0

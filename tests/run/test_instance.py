@@ -254,10 +254,10 @@ def test_a_run_ends_when_a_change_can_be_neither_made_nor_taken_back(
     instance.state, instance.reason = "running", ""
     instance.deployment = made_of(instance, {})
     monkeypatch.setattr(instance, "_compile", lambda project: instance.deployed())
-    monkeypatch.setattr(instance, "_replaced", full)
+    monkeypatch.setattr(instance, "_redeploy", full)
     with pytest.raises(HeadraceError) as refused:
         instance.redeploy({}, "ann")
-    said = "the project could not be changed, nor brought back to what ran before"
+    said = "the project could not be changed, and the rollback to its previous plan failed"
     assert (refused.value.message, refused.value.detail) == (said, "the disk is full")
     assert instance.ready() == (False, said)
     assert instance.status().reason == said

@@ -81,7 +81,7 @@ class Broken:
 
     def deliver(self, notices: Any) -> None:
         self.calls += 1
-        raise ConnectionError("it answered 503")
+        raise ConnectionError("the response status is 503")
 
 
 def test_what_is_not_taken_is_tried_and_then_given_up() -> None:

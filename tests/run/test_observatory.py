@@ -256,7 +256,7 @@ def test_growth_needs_some_time_and_says_how_long_the_disk_lasts(traced: Traced)
 def test_a_stopped_project_tells_nothing_live_and_one_that_never_ran_has_no_catalog(
     offline: Offline, tmp_path: Path
 ) -> None:
-    with pytest.raises(Unavailable, match="does not run"):
+    with pytest.raises(Unavailable, match="is not running"):
         offline.live(["status"])
     (tmp_path / "headrace.toml").write_text('name = "new"\n')
     service = Offline(load_project(tmp_path))

@@ -1,4 +1,4 @@
-"""Each method of `Service` on a project that does not run."""
+"""Each method of `Service` of a stopped project."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
     assert (status.name, status.state, status.reason) == (
         "stopped",
         "stopped",
-        "the project does not run",
+        "the project is not running",
     )
     (stream,) = status.streams
     assert (stream.end, stream.position, stream.archived) == ([5, 5], [3, 3], [3, 3])
@@ -94,7 +94,7 @@ def test_lateness_is_told_from_the_store(offline: Offline) -> None:
 
 
 def test_ready_says_that_it_does_not_run(offline: Offline) -> None:
-    assert offline.ready() == (False, "the project does not run")
+    assert offline.ready() == (False, "the project is not running")
 
 
 def test_dead_letters_are_shown_as_text_with_their_reason(offline: Offline) -> None:

@@ -72,8 +72,8 @@ def test_another_user_is_told_whose_the_project_is() -> None:
         state.mkdir(mode=0o000)  # also for the owner, where the tests are not root's
         said = _as_somebody_else(state)
     assert said == (
-        "Unavailable: the project's state may not be read by this user\n"
-        "  hint: run the command as the user who runs the project, or ask it over HTTP."
+        "Unavailable: this user may not read the project's state\n"
+        "  hint: run the command as the user who runs the project, or use its URL."
     )
 
 

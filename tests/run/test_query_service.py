@@ -246,8 +246,8 @@ def test_as_of_a_position_is_what_lies_before_it() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "message"),
     [
-        ("TIMESTAMP", "tea time", "'tea time' is not a moment such as '2026-11-15T19:00:00Z'"),
-        ("TIMESTAMP", "') OR true --", "'') OR true --' is not a moment such as "),
+        ("TIMESTAMP", "tea time", "'tea time' is not a timestamp such as '2026-11-15T19:00:00Z'"),
+        ("TIMESTAMP", "') OR true --", "'') OR true --' is not a timestamp such as "),
         ("VERSION", "three", "'three' is not a position"),
         ("VERSION", "1) OR (true", "'1) OR (true' is not a position"),
     ],

@@ -92,12 +92,13 @@ def test_rule_of_the_files_is_neither_replaced_nor_removed(book: LocalRuleServic
     with pytest.raises(BadDefinition) as refused:
         book.add(SLOW, "bob")
     assert refused.value.message == (
-        "'slow' is defined in the project's files and is also a rule that was added while it ran"
+        "duplicate name 'slow': it is defined in the project's files, and a rule of that name was "
+        "added at run time"
     )
     with pytest.raises(BadDefinition) as refused:
         book.remove("slow", "bob")
     assert refused.value.message == (
-        "rule 'slow' is in the project's files, so it is removed there"
+        "rule 'slow' is defined in the project's files and must be removed there"
     )
 
 
@@ -132,9 +133,9 @@ def test_rule_is_muted_for_a_time_or_for_some_values(
     assert [a.state for a in bench.alerts()] == ["open", "open", "muted", "open"]
     assert book.rule("slow").mutes == [muted]
     for length, keys, sentence in (
-        ("soon", {}, "'soon' is not a time such as 1h"),
-        ("99999999999999 days", {}, "'99999999999999 days' is not a time such as 1h"),
-        ("0s", {}, "a time to mute must be longer than nothing"),
+        ("soon", {}, "'soon' is not a duration such as 1h"),
+        ("99999999999999 days", {}, "'99999999999999 days' is not a duration such as 1h"),
+        ("0s", {}, "the duration of a mute must be positive"),
         ("1h", {"country": "x"}, "'country' is not a column of rule 'slow'"),
     ):
         with pytest.raises(BadRequest, match=sentence):
@@ -148,7 +149,7 @@ def test_mute_is_taken_back_by_its_values_or_with_all_others(
     with pytest.raises(NotFound) as refused:
         book.unmute("slow", {"user": "cid"})
     assert (refused.value.message, refused.value.hint) == (
-        "rule 'slow' is not muted so", "muted are: user=ann; all of it.",
+        "rule 'slow' has no such mute", "its mutes are: user=ann; the whole rule.",
     )  # fmt: skip
     assert book.unmute("slow", {"user": "ann"}) == [ann]
     assert book.rule("slow").mutes == [whole]

@@ -234,7 +234,7 @@ def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path
     running = sinks(bench, tmp_path)
     running.drain()
     assert running.problems["sink", "out", "delivery"] == (
-        "sink 'out' failed: panes.jsonl has pane 40, but the store knows of 0 only"
+        "sink 'out' failed: panes.jsonl has pane 40, but the newest pane of the store is 0"
     )
     (tmp_path / "out" / "panes.jsonl").unlink()
     running.drain()

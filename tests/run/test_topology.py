@@ -193,7 +193,7 @@ def test_what_stands_still_is_idle_and_so_is_a_stopped_project(offline: Offline)
     offline.runtime_info = lambda: RuntimeInfo()  # type: ignore[method-assign]
     stopped = topology_of(offline, None)
     assert {(node.health, node.reason) for node in stopped.nodes} == {
-        ("idle", "the project does not run")
+        ("idle", "the project is not running")
     }
     assert {edge.rate for edge in stopped.edges} == {None}
 

@@ -98,7 +98,7 @@ def test_without_a_store_nothing_is_repaired(project: Project) -> None:
     flip(str(master_file(project)), 100)
     (damage,) = repaired(project).damages
     assert damage.problem == (
-        "its bytes have changed; not repaired: the store does not say how the stream was deployed"
+        "its bytes have changed; not repaired: the store has no deployed plan of the stream"
     )
     assert not damage.repaired
 
@@ -149,7 +149,7 @@ def test_a_log_that_is_older_than_the_master_is_told(project: Project) -> None:
     EmbeddedWriter.open(log, 2, segment_bytes_max=1 << 20).close()
     found = [(d.problem, d.partition, d.offsets) for d in verify(Layout.of(project)).damages]
     master, store = (
-        f"the {part} has records that the log does not have yet" for part in ("master", "store")
+        f"the {part} has records that are not in the log" for part in ("master", "store")
     )
     assert found == [(told, n, (0, 3)) for n in (0, 1) for told in (master, store)]
 

@@ -119,7 +119,7 @@ def test_a_watch_that_was_added_can_be_removed(book: LocalWatchService) -> None:
     with pytest.raises(BadDefinition) as refused:
         book.remove("said", "cid")
     assert refused.value.message == (
-        "watch 'said' is in the project's files, so it is removed there"
+        "watch 'said' is defined in the project's files and must be removed there"
     )
 
 
@@ -127,14 +127,14 @@ def test_a_watch_that_was_added_can_be_removed(book: LocalWatchService) -> None:
     ("text", "sentence"),
     [
         ("CREATE VIEW v AS SELECT 1", "only CREATE WATCH can be added to a project here"),
-        (watch("hits", 5, ENDLESS), "'hits' is defined already, at bench.sql:4"),
+        (watch("hits", 5, ENDLESS), "duplicate name 'hits': it is defined at bench.sql:4"),
         (
             watch("w", 5, "UNTIL '2020-01-01'"),
-            "watch 'w' is to end at 2020-01-01T00:00:00Z, which has passed",
+            "watch 'w' ends at 2020-01-01T00:00:00Z, which has passed",
         ),
         (
             watch("w", 5, ENDLESS, "NOTIFY STREAM nowhere"),
-            "watch 'w' notifies stream 'nowhere', which takes no events",
+            "watch 'w' notifies 'nowhere', which is not a declared stream",
         ),
         (
             watch("w", 5, ENDLESS, "NOTIFY CALL nobody"),
