@@ -1,6 +1,6 @@
 """Watches of a project, wherever it runs.
 
-`run.watchbook.LocalWatchService` changes the store; `api.remote_watches.RemoteWatchService` asks
+`run.watch_service.LocalWatchService` changes the store; `api.remote_watches.RemoteWatchService` asks
 another process over HTTP.
 """
 

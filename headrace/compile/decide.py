@@ -33,7 +33,7 @@ def decided(resolved: Resolved, time: str | None, analyse: Analyse) -> Resolved:
     _check_source(resolved)
     _check_time(resolved, rules, time)
     pieces = {sql: _parsed(sql) for sql in _pieces(rules)}
-    asked = _StreamQuery(resolved, analyse, pieces)
+    asked = _Asked(resolved, analyse, pieces)
     names = asked.columns()
     branches = [asked.branch(rule) for rule in rules.rules]
     otherwise = asked.branch(rules.otherwise) if rules.otherwise else None
@@ -122,7 +122,7 @@ def _told(error: HeadraceError, sql: SqlFragment | CellTest) -> HeadraceError:
 # What needs types
 
 
-class _StreamQuery:
+class _Asked:
     """Asks Spark about pieces of SQL over the rules' source."""
 
     def __init__(

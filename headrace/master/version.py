@@ -110,18 +110,18 @@ class MasterVersion:
         for file in files:
             held[file.partition] += file.rows
             if not 0 <= file.first_offset <= file.next_offset - file.rows:
-                raise self._inconsistency(
+                raise self._contradiction(
                     f"{Path(file.path).name} is said to hold {file.rows} records with offsets "
                     f"[{file.first_offset}, {file.next_offset})"
                 )
         for partition, (rows, offset) in enumerate(zip(held, self.position.offsets, strict=True)):
             if rows != offset:
-                raise self._inconsistency(
+                raise self._contradiction(
                     f"partition {partition} ends at offset {offset}, and its files hold {rows} "
                     "records"
                 )
 
-    def _inconsistency(self, told: str) -> CorruptMaster:
+    def _contradiction(self, told: str) -> CorruptMaster:
         return CorruptMaster(
             f"the Delta log of the master of '{self._path.name}' contradicts itself: {told}",
             hint="restore a backup; nothing was changed.",

@@ -185,10 +185,10 @@ class QueryService:
         positions: dict[str, Position] = {}
         plan, derived, raw = query.plan, *query.derived()
         for stream in plan.streams:
-            made, positions[stream.name] = stream_relations(
+            stored, positions[stream.name] = stream_relations(
                 self.layout, stream, folder, raw=raw and stream.format == "json"
             )
-            relations += made
+            relations += stored
         relations += [table_relation(table, self.project.folder) for table in plan.shown_tables]
         relations += [Relation(each.name, query=each.sql) for each in derived]
         known = {stream.name.lower(): stream for stream in plan.streams}

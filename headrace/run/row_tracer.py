@@ -51,8 +51,8 @@ class RowTracer:
                 f"view '{view.name}' cannot be traced, because it reads other views",
                 hint=f"trace a row of: {', '.join(view.reads)}.",
             )
-        asked = read_row(self.store, view.name, keys, window)
+        row = read_row(self.store, view.name, keys, window)
         functions, seconds = functions_of(self.project), self.project.settings.query.seconds_max
         folder = self.project.folder
-        with open_trace(asked, plan, self.layout, folder, functions, seconds) as traced:
+        with open_trace(row, plan, self.layout, folder, functions, seconds) as traced:
             yield traced

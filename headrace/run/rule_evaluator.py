@@ -69,7 +69,7 @@ class RuleEvaluator:
         return TURN_S
 
     def _evaluate(self, rule: RulePlan) -> None:
-        key = ProblemKey("rule", rule.name, "look")
+        key = ProblemKey("rule", rule.name, "evaluate")
         try:
             self.lookout.look(rule)
             self._problems.over(key)

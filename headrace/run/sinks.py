@@ -103,4 +103,4 @@ class Sinks:
 
 
 def _key(sink: SinkPlan) -> ProblemKey:
-    return ProblemKey("sink", sink.name, "look")
+    return ProblemKey("sink", sink.name, "poll")

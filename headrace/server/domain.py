@@ -162,8 +162,8 @@ class Domain:
         folder.rename(version)
 
     def _check(self, folder: Path, state: Path) -> Names:
-        order = LaunchSpec(str(folder), str(state), 0, "local[1]", CHECK_MEMORY)
-        return self._checker.check(self._command("check", order), self._limits.check_us)
+        spec = LaunchSpec(str(folder), str(state), 0, "local[1]", CHECK_MEMORY)
+        return self._checker.check(self._command("check", spec), self._limits.check_us)
 
     def _write(self, db: sqlite3.Connection, job: Job) -> Job:
         self._check_capacity(db, job)

@@ -289,7 +289,7 @@ class JobSupervisor:
 
     def _start(self, job: Job) -> None:
         home, now = self._context.home, self._context.clock()
-        order = LaunchSpec(
+        spec = LaunchSpec(
             str(home.version(self.name, job.version)),
             str(self._layout.state),
             job.turn,
@@ -299,7 +299,7 @@ class JobSupervisor:
         )
         ensure_key(self._layout)
         fields: dict[str, object] = {"version": job.version, "turn": job.turn}
-        self._child = start(self._context.command("run", order), home.log(self.name), fields)
+        self._child = start(self._context.command("run", spec), home.log(self.name), fields)
         self._process = JobProcess(job.turn, now, now)
         self.snapshot = JobSnapshot("starting", "its process is starting", self._child.pid)
         STARTS.labels(self.name).inc()

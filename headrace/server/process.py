@@ -24,12 +24,12 @@ from headrace.run.lock import LockHolder, holder, started_at
 
 LOG_BYTES_MAX = 16 << 20
 TAIL_BYTES_MAX = 1 << 20
-# The command line of `run` or `check` for an order; tests use a smaller program.
+# The command line of `run` or `check` for a launch; tests use a smaller program.
 CommandLine = Callable[[str, LaunchSpec], Sequence[str]]
 
 
-def job_command(verb: str, order: LaunchSpec) -> list[str]:
-    return [sys.executable, "-m", "headrace.run.job", verb, order.text()]
+def job_command(verb: str, spec: LaunchSpec) -> list[str]:
+    return [sys.executable, "-m", "headrace.run.job", verb, spec.text()]
 
 
 def start(command: Sequence[str], log: Path, fields: dict[str, object]) -> subprocess.Popen[bytes]:

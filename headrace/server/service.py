@@ -51,7 +51,7 @@ class JobEndpoint:
 
     url: str | None
     key: bytes
-    order: LaunchSpec
+    spec: LaunchSpec
     snapshot: JobSnapshot
 
 
@@ -108,10 +108,10 @@ class ServerService:
         """The endpoint of a job; NotFound if it does not exist."""
         job, home = self._read(name), self.domain.home
         state = home.state(name)
-        order = LaunchSpec(str(home.version(name, job.version)), str(state.state))
+        spec = LaunchSpec(str(home.version(name, job.version)), str(state.state))
         url = running_url(state)
         key = read_key(state) if url is not None else b""
-        return JobEndpoint(url, key, order, self.supervisor.snapshot(name))
+        return JobEndpoint(url, key, spec, self.supervisor.snapshot(name))
 
     def metrics(self) -> bytes:
         with self.domain.database.read() as db:

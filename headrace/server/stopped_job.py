@@ -102,22 +102,22 @@ class StoppedJobRoutes:
     async def answer(
         self,
         job: str,
-        order: LaunchSpec,
+        spec: LaunchSpec,
         snapshot: JobSnapshot,
         route: Route[Api],
         request: Request,
     ) -> Response:
         """The response of the job's route, or the error that the job is down."""
-        if not route.stored or not Path(order.state, "serving.db").is_file():
+        if not route.stored or not Path(spec.state, "serving.db").is_file():
             raise unavailable(job, snapshot)
-        response = await self._ask(route, order, snapshot, request)
+        response = await self._ask(route, spec, snapshot, request)
         response.headers[JOB_STATE] = reported_state(snapshot)
         return response
 
     async def _ask(
-        self, route: Route[Api], order: LaunchSpec, snapshot: JobSnapshot, request: Request
+        self, route: Route[Api], spec: LaunchSpec, snapshot: JobSnapshot, request: Request
     ) -> Response:
-        service = await self._threads["quick"].run(lambda: StoppedJob(order.project(), snapshot))
+        service = await self._threads["quick"].run(lambda: StoppedJob(spec.project(), snapshot))
         try:
             shared = self._access, self._gate, self._limits
             api = Api(service, self._http, *shared, **self._threads)

@@ -41,7 +41,7 @@ _SAME = 1e-9
 
 def look(asked: Subscription, shape: ViewShape, account: Account, seen: Seen) -> Look:
     """Compare the answer with what was told."""
-    return _TopologyReader(asked, shape, account, seen).look()
+    return _Looking(asked, shape, account, seen).look()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Known:
         return min((since for since in waits if since is not None), default=None)
 
 
-class _TopologyReader:
+class _Looking:
     def __init__(self, asked: Subscription, shape: ViewShape, account: Account, seen: Seen) -> None:
         self.asked, self.shape, self.account, self.now = asked, shape, account, seen.now_us
         self.before = account.watermark_us

@@ -269,7 +269,7 @@ def reaching_out(copy: Path) -> None:
     ("damage", "told"),
     [
         (without_manifest, "is not a complete backup: it has no manifest.json"),
-        (without_a_segment, "the backup is not whole: "),
+        (without_a_segment, "the backup is not complete: "),
         (with_a_flipped_bit, "the backup is damaged: "),
         (of_another_format, "has format 2, and this Headrace reads format 1"),
         (reaching_out, "names a file outside the backup: ../ingest/files-clicks.json"),

@@ -74,13 +74,13 @@ class Kept:
 
 
 class Quiet:
-    """Lineage that nobody asks for."""
+    """A publisher of no lineage."""
 
-    def deploy(self, plan: Plan) -> None:
-        """Nothing to tell."""
+    def publish_plan(self, plan: Plan) -> None:
+        """Publishes nothing."""
 
-    def built(self, stream: str, began_us: int, problem: str = "") -> None:
-        """Nothing to tell."""
+    def publish_build(self, stream: str, began_us: int, problem: str = "") -> None:
+        """Publishes nothing."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ def test_a_flow_keeps_its_running_query_when_a_view_is_added(bench: Bench) -> No
     assert bench.pipeline.done == ["adopt 6", "build, epochs held: False", "rules are noted"]
     assert after.pipelines == {"clicks": bench.pipeline}
     assert (after.schedule, after.sinks) == (bench.before.schedule, bench.before.sinks)
-    assert after.alerts is not bench.before.alerts
+    assert after.rule_evaluator is not bench.before.rule_evaluator
     assert after.schedule._worker.alive
 
 

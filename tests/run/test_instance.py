@@ -234,7 +234,7 @@ def test_rules_are_kept_only_after_their_first_build(
         return not ended()
 
     alerts = SimpleNamespace(release=lambda: done.append("released"))
-    made = SimpleNamespace(build=build, stop=lambda: None, alerts=alerts, problems=list)
+    made = SimpleNamespace(build=build, stop=lambda: None, rule_evaluator=alerts, problems=list)
     monkeypatch.setattr(Deployment, "of", lambda *args: made)
     monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
     for method in ("join", "cancel"):  # Spark is not started here
@@ -328,7 +328,7 @@ def test_a_source_that_fails_in_any_way_is_a_problem_of_it_also_after_a_redeploy
         assert [(one.about, one.message) for one in instance.problems()] == expected
         instance.state, instance.deployment = "running", made_of(instance, {})
         monkeypatch.setattr(instance, "_compile", lambda project: None)
-        monkeypatch.setattr(instance, "_replaced", lambda *_: made_of(instance, {}))
+        monkeypatch.setattr(instance, "_redeploy", lambda *_: made_of(instance, {}))
         before = instance.deployment
         instance.redeploy({}, "ann")
         assert instance.deployment is not before
@@ -355,7 +355,7 @@ def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: I
 class Pipeline:
     """A stream's speed, as far as its lag is concerned."""
 
-    speed_runs: bool
+    speed_running: bool
     starter: Any = field(default_factory=lambda: SimpleNamespace(problem=None, started=True))
 
     def lag_events(self) -> int:

@@ -60,7 +60,7 @@ def test_each_question_has_an_answer() -> None:
 @pytest.mark.parametrize("question", HANDLERS)
 def test_an_answer_is_of_the_type_that_its_question_says(question: type[GetRequest[Any]]) -> None:
     types = get_type_hints(HANDLERS[question])
-    assert (types["asked"], types["return"]) == (question, response_type(question))
+    assert (types["request"], types["return"]) == (question, response_type(question))
 
 
 def test_the_catalog_has_streams_with_columns_and_types(offline: Offline) -> None:

@@ -101,13 +101,13 @@ def test_what_ran_before_runs_again_when_a_redeploy_fails(
         before = instance.deployed()
         monkeypatch.setattr("headrace.run.instance.compile_with", lambda spark, project: before)
 
-        def replaced(ground: Any, project: Project, plan: Any, change: Any) -> Any:
+        def redeploy(context: Any, project: Project, plan: Any, change: Any) -> Any:
             done.append(sorted(project.rules))
             if project.rules:
                 raise OSError("no room")
             return running
 
-        running = SimpleNamespace(plan=before, replaced=replaced, stop=lambda: None)
+        running = SimpleNamespace(plan=before, redeploy=redeploy, stop=lambda: None)
         instance.deployment = cast(Deployment, running)
         with pytest.raises(OSError, match="no room"):
             instance.rule_service.add(RULE, "ann")

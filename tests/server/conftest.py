@@ -40,8 +40,8 @@ QUICK = SuperviseSettings(
 )
 
 
-def stand_in(verb: str, order: LaunchSpec) -> list[str]:
-    return [sys.executable, "-S", "-E", str(PROGRAM), verb, order.text()]
+def stand_in(verb: str, spec: LaunchSpec) -> list[str]:
+    return [sys.executable, "-S", "-E", str(PROGRAM), verb, spec.text()]
 
 
 def make_project(folder: Path, sql: str = SHOP, behaviour: str | None = None) -> Path:

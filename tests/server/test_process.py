@@ -87,6 +87,6 @@ def test_an_end_without_words_is_told_by_its_code() -> None:
 
 
 def test_the_command_of_a_job_is_one_program_with_one_order() -> None:
-    order = LaunchSpec("v/1", "state", 2, "local[1]", "1g")
-    assert job_command("run", order)[1:4] == ["-m", "headrace.run.job", "run"]
-    assert LaunchSpec.read(job_command("check", order)[-1]) == order
+    spec = LaunchSpec("v/1", "state", 2, "local[1]", "1g")
+    assert job_command("run", spec)[1:4] == ["-m", "headrace.run.job", "run"]
+    assert LaunchSpec.read(job_command("check", spec)[-1]) == spec
