@@ -60,9 +60,9 @@ from headrace.log.interval import log_intervals
 from headrace.log.opening import open_reader
 from headrace.master.archive import Archive
 from headrace.master.decoding import decoder_of
-from headrace.run.constants import begin_watches, write_constants
-from headrace.run.delivery import DeliveryRoute, QueueDelivery
+from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
+from headrace.run.watch_constants import begin_watches, write_constants
 from headrace.serving.alerts import AlertFilter, read_alerts
 from headrace.serving.match_raiser import MatchRaiser
 from headrace.serving.read import Reader
@@ -343,7 +343,7 @@ def _us(ms: float | None) -> float | None:
 class Collected(DestinationWriter):
     """A writer that keeps the panes of one step, as transcripts say them."""
 
-    at_once = 1_000
+    batch_max = 1_000
 
     def __init__(self) -> None:
         self.panes: list[dict[str, Any]] = []
@@ -431,7 +431,7 @@ class _Engine:
         shape = shape_of(self.compiled.plan, asked)
         plan = SinkPlan("story", asked, shape, FileDestination(""), Guarantee.AT_LEAST_ONCE)
         heard = Collected()
-        Sink(plan, "", self.parts.reader).look()
+        Sink(plan, "", self.parts.reader).poll()
         QueueDelivery(
             DeliveryRoute.of_sink(plan), heard, self.parts.reader.db, NotifySettings()
         ).drain()

@@ -51,11 +51,11 @@ _STYLES = {
 
 def compile_plan(project: Project) -> Plan:
     """The plan of a project, by a Spark session started for it."""
+    from headrace.run.added_definitions import effective_project
     from headrace.run.compiling import compile_in_spark
-    from headrace.run.rules import whole_project
 
     with spinner("compiling with Spark"):
-        return compile_in_spark(whole_project(project))
+        return compile_in_spark(effective_project(project))
 
 
 # check

@@ -133,15 +133,17 @@ def connect(url: str | Path | None = None, token: str | None = None) -> Client:
 
 
 def _in_folder(given: Path | None, token: str | None) -> Remote:
+    from headrace.define.layout import Layout
     from headrace.define.project import Project
     from headrace.define.settings import load_settings
-    from headrace.run.remote import reached, running
+    from headrace.run.lock import running_url
+    from headrace.run.remote import remote_of
 
     folder = find_project_folder(given)
     # Only its settings: an invalid definition does not matter for the running project.
     project = Project(folder, load_settings(folder), ())
-    if url := running(project):
-        return reached(project, url, token)
+    if url := running_url(Layout.of(project)):
+        return remote_of(project, url, token)
     raise Unavailable(
         f"the project in {folder} is not running",
         hint="start it with `headrace run`, or give the URL of a running project.",

@@ -61,9 +61,9 @@ def check_destinations(project: Project, sender: Sender) -> None:
 
 
 def _refuse_shared(project: Project, plan: Plan, sender: Sender, destination: Destination) -> None:
-    place = destination.place(project)
+    target = destination.exclusive_target(project)
     for sink in plan.sinks:
-        if place is not None and sink.destination.place(project) == place:
+        if target is not None and sink.destination.exclusive_target(project) == target:
             raise BadDefinition(
                 f"{sender.said} and sink '{sink.name}' go into the same {destination.kind} "
                 f"'{destination.target}'",

@@ -226,7 +226,7 @@ class UnsupportedFormat(HeadraceError):
 
 
 class BadBackup(HeadraceError):
-    """A backup is not whole, is damaged, or is of another format."""
+    """A backup is not complete, is damaged, or is of another format."""
 
 
 class EngineFailed(HeadraceError):

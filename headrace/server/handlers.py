@@ -275,7 +275,7 @@ async def _forward_or_read_store(
         if answer is not None:
             await _log_refusal(api, job, route, request, answer)
             return answer
-    return await api.stopped_jobs.answer(job, endpoint.order, endpoint.snapshot, route, request)
+    return await api.stopped_jobs.answer(job, endpoint.spec, endpoint.snapshot, route, request)
 
 
 async def _log_refusal(

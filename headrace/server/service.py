@@ -14,8 +14,8 @@ import msgspec
 from headrace.access.caller import Caller
 from headrace.api.read_access import may_read, may_read_all
 from headrace.core.time import iso
+from headrace.run.launch_spec import LaunchSpec
 from headrace.run.lock import running_url
-from headrace.run.order import StartOrder
 from headrace.run.server_key import read_key
 from headrace.server import process
 from headrace.server.deaths import read_deaths
@@ -51,7 +51,7 @@ class JobEndpoint:
 
     url: str | None
     key: bytes
-    order: StartOrder
+    spec: LaunchSpec
     snapshot: JobSnapshot
 
 
@@ -108,10 +108,10 @@ class ServerService:
         """The endpoint of a job; NotFound if it does not exist."""
         job, home = self._read(name), self.domain.home
         state = home.state(name)
-        order = StartOrder(str(home.version(name, job.version)), str(state.state))
+        spec = LaunchSpec(str(home.version(name, job.version)), str(state.state))
         url = running_url(state)
         key = read_key(state) if url is not None else b""
-        return JobEndpoint(url, key, order, self.supervisor.snapshot(name))
+        return JobEndpoint(url, key, spec, self.supervisor.snapshot(name))
 
     def metrics(self) -> bytes:
         with self.domain.database.read() as db:

@@ -84,7 +84,7 @@ def test_a_folder_is_found_as_the_command_line_finds_it(
         headrace.connect()
     assert "headrace run" in (raised.value.hint or "")
     lock = RunLock(Layout.of(Project(tmp_path, Settings("shop"), ())))
-    lock.take()
+    lock.acquire()
     lock.announce(server.url, token)
     try:
         assert headrace.connect().url == headrace.connect(tmp_path).url == server.url

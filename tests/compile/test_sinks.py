@@ -21,7 +21,7 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
         Unsupported, "sink 's': column 'users' of view 'users' cannot be told DISCARDING",
     ),
     "CREATE SINK s FROM hits INTO STREAM hits": (
-        UnknownName, "sink 's' goes into stream 'hits', which takes no events",
+        UnknownName, "sink 's' goes into 'hits', which is not a declared stream",
     ),
     "CREATE SINK s FROM hits INTO STREAM bare": (
         Unsupported, "sink 's' goes into stream 'bare', which has no id",

@@ -30,7 +30,7 @@ from headrace.define.stream_subscription import read_stream_subscription
 from headrace.define.view_subscription import read_subscription
 from headrace.ingest.connector import check_options
 from headrace.run.compiling import processors_of
-from headrace.run.questions import _as_of_query, _in_our_words, _names
+from headrace.run.query_service import _as_of_query, _names, _translate
 from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.asked import MATCHES, asks_for_matches, matches
 from headrace.spark.fence import check
@@ -131,7 +131,7 @@ def test_queries_can_be_answered(block: Block, plan: Plan, spark: Any) -> None:
         relations = {name: ReadRelation(name, answer_columns(view)) for name, view in views.items()}
         assert compile_query(query, relations.get).columns
         return
-    text, moments = _in_our_words(block.text)
+    text, moments = _translate(block.text)
     assert all(_as_of_query(*moment, 2) for moment in moments.values())
     relations = [each.name for each in (*plan.streams, *plan.tables, *plan.derived)]
     check(spark, text.strip(), relations=[*relations, *moments])

@@ -36,7 +36,7 @@ WRITTEN = [path for path in PAGES if path.name not in NAMES or path.name == "REA
 WRITTEN.append(ROOT / "CONTRIBUTING.md")
 ROOMS = (
     "access", "audit", "carry", "certified", "cli", "client", "console", "core", "define",
-    "ingest", "log", "pattern", "server", "serving", "testing",
+    "destination", "ingest", "log", "pattern", "run", "server", "serving", "testing",
 )  # fmt: skip
 
 

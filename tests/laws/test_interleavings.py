@@ -57,7 +57,7 @@ from headrace.define.settings import NotifySettings, SpeedSettings
 from headrace.define.view_subscription import read_subscription
 from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationWriter, Message
-from headrace.run.delivery import DeliveryRoute, QueueDelivery
+from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
 from headrace.serving.alert_raiser import AlertRaiser
 from headrace.serving.read import Reader
@@ -219,7 +219,7 @@ class Events:
 class Sent(DestinationWriter):
     """A writer that keeps what its panes add up to."""
 
-    at_once = 1_000
+    batch_max = 1_000
 
     def __init__(self) -> None:
         self.rows, self.numbers = Counter[str](), list[int]()
@@ -322,7 +322,7 @@ class Order:
             self.emit()
 
     def emit(self) -> None:
-        self.sink.look()
+        self.sink.poll()
         while self.delivery.step():
             pass
         assert self.delivery.problem is None
