@@ -91,13 +91,13 @@ class Epochs:
 
     def fold_all(self, mark_us: int | None = None) -> float:
         """Fold and stage all events at once, as a full build does; seconds."""
-        from headrace.spark.carry import Carrying
+        from headrace.spark.carry import CarryJob
 
         began = time.monotonic()
         self.events.createOrReplaceTempView("clicks")
         version = self.store.versions("clicks")[0]
         assert version.plan.carry is not None
-        folded = Carrying(self.spark, version.plan.carry, {}, 0, marks=[(0, mark_us)]).fold([])
+        folded = CarryJob(self.spark, version.plan.carry, {}, 0, marks=[(0, mark_us)]).fold([])
         rows = self.spark.sql(version.plan.partial_sql).toArrow()
         self.store.stage(version, True, rows, {}, folded.states)
         return time.monotonic() - began

@@ -1,6 +1,6 @@
 """What a definition may not say of the present: its events are computed at different times.
 
-A word such as 'now' is found here; what else moves, Spark's analyser knows (spark/certain.py).
+A word such as 'now' is found here; what else moves, Spark's analyser knows (spark/determinism.py).
 tests/plans/error_uncertain_moment.sql has the sentence.
 """
 

@@ -50,8 +50,8 @@ def check_calls(project: Project, notifiers: Iterable[RuleDefinition | WatchDefi
 
 def compile_with(spark: Any, project: Project) -> Plan:
     """Compile in a session that runs."""
+    from headrace.spark.added_definitions import check_added
     from headrace.spark.analyse import SparkAnalyser
-    from headrace.spark.fence_definitions import check_added
     from headrace.spark.functions import register_functions
 
     check_without_spark(project)

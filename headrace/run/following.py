@@ -107,7 +107,7 @@ class Asked:
             path_of_functions = str(functions) if functions else None
             # A subscription can be resumed, so it must find the same rows again.
             result = self.of.ask(
-                QueryRequest(self._sql, relations, path_of_functions, certain=True)
+                QueryRequest(self._sql, relations, path_of_functions, deterministic=True)
             )
         if result.truncated:
             raise LimitReached(

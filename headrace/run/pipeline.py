@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from headrace.batch.build import Builder, Promoted
+from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.plan import Plan, TablePlan
 from headrace.core import meters
@@ -130,7 +130,7 @@ class Pipeline:
         """
         return not self.speed_works or end <= self.store.stream(self.flow.name).position
 
-    def rebuild(self, view: str) -> Promoted | None:
+    def rebuild(self, view: str) -> BuildResult | None:
         """Build a view from the beginning to where speed is, or to the logs' end without it."""
         speed_runs = self.speed_works
         self.store.close_group(self.flow.name)
@@ -139,7 +139,7 @@ class Pipeline:
 
     def build(
         self, full: frozenset[str] = frozenset(), *, speed_runs: bool | None = None
-    ) -> Promoted | None:
+    ) -> BuildResult | None:
         began_us = self.clock()
         runs = self.speed_runs if speed_runs is None else speed_runs
         try:
@@ -157,7 +157,7 @@ class Pipeline:
             self.built(self.flow.name, began_us)
         return promoted
 
-    def _count_build(self, promoted: Promoted | None, seconds: float) -> None:
+    def _count_build(self, promoted: BuildResult | None, seconds: float) -> None:
         result = meters.PROMOTED if promoted else meters.NOTHING
         meters.BUILDS.labels(self.flow.name, result).inc()
         if promoted is None:
@@ -166,7 +166,7 @@ class Pipeline:
         for audit in promoted.audits:
             meters.DIFFERENCES.labels(shown_name(audit.view)).inc(audit.differences)
 
-    def catch_up(self) -> Promoted | None:
+    def catch_up(self) -> BuildResult | None:
         """All that is in the log now goes through batch; speed goes on from there."""
         self.archive_all()
         self.store.close_group(self.flow.name)

@@ -24,7 +24,7 @@ from headrace.log.opening import open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.parquet import damage_of
 from headrace.master.repair import repair
-from headrace.master.version import MasterFile, found_version
+from headrace.master.version import MasterFile, newest_version
 from headrace.run.lock import RunLock
 from headrace.run.parts import contradictions, is_written, topics_of
 from headrace.serving.catalog import read_plan
@@ -142,7 +142,7 @@ def _verify_master(
     mend: Mapping[str, StreamPlan] | None,
 ) -> Verified:
     try:
-        version = found_version(layout.master(stream), partitions)
+        version = newest_version(layout.master(stream), partitions)
         files = version.files if version else ()
     except CorruptMaster as error:
         return result.with_damage(Damage("master", str(error.origin), error.message, stream))

@@ -58,7 +58,7 @@ from headrace.server.proxy import ProxiedResponse, ProxyRequest
 from headrace.server.resources import ResourceRequest
 from headrace.server.service import ServerService
 from headrace.server.settings import SubmitSettings
-from headrace.server.stopped_job import StoppedJobRoutes
+from headrace.server.stopped_job import StoppedJobHandler
 
 COMMAND = "Idempotency-Key"
 LINES = 100
@@ -74,7 +74,7 @@ class ServerApi:
     access: Access
     http: HttpSettings
     limits: SubmitSettings
-    stopped_jobs: StoppedJobRoutes
+    stopped_jobs: StoppedJobHandler
     openapi: bytes = b"{}"
     console: Console = field(default_factory=load)
     job_routes: JobRoutes = field(default_factory=JobRoutes)

@@ -46,7 +46,7 @@ from headrace.server.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
-class JobEndpoint:
+class JobUpstream:
     """The URL and key of a job; if it is not running, its files and its last snapshot."""
 
     url: str | None
@@ -104,14 +104,14 @@ class ServerService:
         with self.domain.database.read() as db:
             return job_of(db, kind, name)
 
-    def endpoint(self, name: str) -> JobEndpoint:
+    def endpoint(self, name: str) -> JobUpstream:
         """The endpoint of a job; NotFound if it does not exist."""
         job, home = self._read(name), self.domain.home
         state = home.state(name)
         order = StartOrder(str(home.version(name, job.version)), str(state.state))
         url = running_url(state)
         key = read_key(state) if url is not None else b""
-        return JobEndpoint(url, key, order, self.supervisor.snapshot(name))
+        return JobUpstream(url, key, order, self.supervisor.snapshot(name))
 
     def metrics(self) -> bytes:
         with self.domain.database.read() as db:

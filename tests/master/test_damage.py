@@ -143,7 +143,7 @@ def move_offsets(action: dict[str, Any]) -> None:
     ("change", "told"),
     [
         (move_position, "partition 0 ends at offset 1000, and its files hold 1002 records"),
-        (move_offsets, "is said to hold 500 records with offsets [757, 1001)"),
+        (move_offsets, "is listed with 500 records at offsets [757, 1001)"),
     ],
 )
 def test_a_delta_log_whose_numbers_contradict_each_other_is_refused(
@@ -156,7 +156,7 @@ def test_a_delta_log_whose_numbers_contradict_each_other_is_refused(
     newest.write_text("\n".join(map(json.dumps, actions)))
     with pytest.raises(CorruptMaster) as caught:
         RangeReader(CLICKS, Layout(state).log("clicks"), filled.table.path).read(WHOLE)
-    assert "the Delta log of the master of 'clicks' contradicts itself: " in caught.value.message
+    assert "the Delta log of the master of 'clicks' is inconsistent: " in caught.value.message
     assert caught.value.message.endswith(told)
 
 

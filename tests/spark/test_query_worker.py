@@ -264,7 +264,7 @@ def test_worker_without_memory_is_replaced(client: QueryClient, folder: Path) ->
     doubling = "aggregate(sequence(1, 27), 'xxxxxxxxxxxxxxxx', (a, x) -> concat(a, a))"
     with pytest.raises(Unavailable) as caught:
         ask(client, folder, f"SELECT length({doubling}), ms FROM clicks")
-    assert caught.value.message == "the process for ad-hoc queries ended before it answered"
+    assert caught.value.message == "the process for ad-hoc queries ended before it sent a result"
     assert ask(client, folder, "SELECT 1").rows == [[1]]
 
 

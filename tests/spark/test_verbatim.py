@@ -20,7 +20,7 @@ from headrace.compile.calls import aggregates_in
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, parse_read, sql_of
-from headrace.spark.certain import uncertain
+from headrace.spark.determinism import nondeterministic_part
 from tests.laws.test_one_meaning import shown
 
 SOME, TOGETHER = 80, 40
@@ -57,7 +57,7 @@ def known(spark: Any, examples: list[str]) -> dict[str, Any]:
             frame = spark.sql(example)
         except Exception:  # it needs a setting that is not ours
             continue
-        if not uncertain(frame, example):
+        if not nondeterministic_part(frame, example):
             found[example] = frame
     assert len(found) > len(examples) * 0.8
     return found

@@ -5,14 +5,16 @@ them.
 from __future__ import annotations
 
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters, DeadLettersRequest
-from headrace.master.balance import letters
+from headrace.master.balance import read_dead_letters
 from headrace.master.decoding import decoder_of
 from headrace.run.observatory.subject import Subject
 
 
 def dead_letters_of(subject: Subject, asked: DeadLettersRequest) -> DeadLetters:
     plan = subject.stream_plan(asked.stream)
-    found = letters(subject.master(plan), decoder_of(plan), subject.log_reader(plan), asked.limit)
+    found = read_dead_letters(
+        subject.master(plan), decoder_of(plan), subject.log_reader(plan), asked.limit
+    )
     newest = [
         DeadLetter(
             row["_partition"],  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ def _alerts(
 
 
 def _archived(subject: Subject, stream: StreamPlan) -> Position:
-    version = subject.master(stream).found()
+    version = subject.master(stream).newest_or_none()
     return version.position if version else Position.start(stream.partitions)
 
 

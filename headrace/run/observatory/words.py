@@ -8,7 +8,7 @@ from headrace.api.resources.catalog import FunctionShape
 from headrace.compile.window_words import WORDS
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.define.functions import FunctionDefinition
-from headrace.spark.fence_tables import FUNCTIONS
+from headrace.spark.allow_lists import FUNCTIONS
 
 _KEYWORDS = """
     ACCUMULATING AFTER ALL AND ANY AS ASC BETWEEN BY CASE CAST CREATE DEFINE DELAY DESC DISCARDING

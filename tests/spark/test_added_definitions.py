@@ -13,7 +13,7 @@ from headrace.core.errors import HeadraceError
 from headrace.define.project import Project
 from headrace.define.settings import Settings
 from headrace.define.statements import read_statements
-from headrace.spark.fence_definitions import check_added
+from headrace.spark.added_definitions import check_added
 
 CALL = "reflect('java.lang.System', 'getenv', 'HOME')"
 STREAMS = (

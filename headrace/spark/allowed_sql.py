@@ -1,10 +1,10 @@
-"""No SQL from the network reaches Spark's analyzer unless every part of it is on an allow-list.
+"""SQL received over the network is analysed by Spark only if every part of it is on an allow-list.
 
-The text is first bounded without a parser, by fence_text. Then Spark's own parser reads it, so that
-there is no second grammar to disagree with, and every node, value and function in its plan is
-looked up in fence_tables. The walk follows every field of every node, so that a place which this
-page never heard of cannot hide anything; what it does not know it refuses.
-tests/spark/test_fence.py runs good_queries.sql and refuses hostile_queries.sql.
+The size of the text is limited before it is parsed (sql_limits.py). Then Spark's own parser reads
+it, because a second parser could read it differently, and every node, value and function of the
+plan must be in allow_lists.py. The walk follows every field of every node, so that a field unknown
+to this module cannot hide anything; an unknown node is refused.
+tests/spark/test_allowed_sql.py runs good_queries.sql and refuses hostile_queries.sql.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from headrace.core.errors import BadQuery, LimitReached, Refused
-from headrace.spark import fence_tables as tables
-from headrace.spark.fence_text import HINT, QUERY, FenceLimits, check_text
+from headrace.spark import allow_lists as tables
 from headrace.spark.scala import elements
+from headrace.spark.sql_limits import HINT, QUERY, SqlLimits, check_text
 
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
     functions: frozenset[str]
-    limits: FenceLimits
-    what: str  # that is refused: `an ad-hoc query`, `rule 'r'`
+    limits: SqlLimits
+    what: str  # subject of the error message: `an ad-hoc query`, `rule 'r'`
 
     def refused(self, words: str, hint: str = HINT) -> Refused:
         return Refused(f"{self.what} may not {words}", hint=hint)
 
 
-def check(
+def check_sql(
     spark: SparkSession,
     text: str,
     *,
     relations: Collection[str],
     functions: Collection[str] = (),
-    limits: FenceLimits | None = None,
+    limits: SqlLimits | None = None,
     what: str = QUERY,
 ) -> None:
-    """Return if `text` may run; else raise Refused, BadQuery or LimitReached."""
-    limits = limits or FenceLimits()
+    """Check that `text` may be run; raises Refused, BadQuery or LimitReached."""
+    limits = limits or SqlLimits()
     check_text(text, limits, what)
     plan = _parse(spark, text)
     rules = _Rules(tables.FUNCTIONS | {name.lower() for name in functions}, limits, what)
@@ -53,7 +53,7 @@ def check(
 
 
 def bad_query(error: PySparkException) -> BadQuery:
-    """Spark's complaint as one sentence, with the condition and the place in the detail."""
+    """Spark's error as one sentence, with the condition and the place in the detail."""
     text = str(error)
     first = next((line for line in text.splitlines() if line.strip()), "the query cannot be read")
     sentence = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first.strip())
@@ -76,12 +76,12 @@ def _parse(spark: SparkSession, text: str) -> JavaObject:
 
 
 def _walk(plan: JavaObject, names: frozenset[str], rules: _Rules) -> None:
-    """Look at everything that hangs on `plan`; `names` are the relations that can be seen there."""
+    """Check `plan` and everything in it; `names` are the relations in scope."""
     waiting: list[tuple[Any, frozenset[str]]] = [(plan, names)]
     seen = 0
     while waiting:
         item, names = waiting.pop()
-        if not isinstance(item, JavaObject):  # a text, number or truth value, which py4j has copied
+        if not isinstance(item, JavaObject):  # a string, number or boolean, which py4j has copied
             continue
         seen += 1
         if seen > rules.limits.nodes_max:
@@ -205,6 +205,6 @@ _CHECKS = {
 
 
 def _words(name: str) -> str:
-    """A class's name as words: `SetCommand` is SET."""
+    """A node class as SQL keywords: `SetCommand` is SET."""
     plain = re.sub(r"\$$|^Unresolved|Command$|Statement$", "", name)
     return tables.WORDS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", plain).upper()

@@ -1,9 +1,9 @@
-"""What can be said of SQL from the network before any parser sees it: its length, nesting and end.
+"""Limits of SQL received over the network, checked before it is parsed: its length, its nesting, and
+that it is one statement.
 
-A hostile text can stall or overflow a parser, so these are bounded first. Quotes and comments are
-read as Spark reads them. This page only refuses: what it misreads still has to pass Spark's parser
-and the walk over its plan.
-tests/spark/test_fence.py holds the hostile texts.
+A hostile text can stall or overflow a parser, so this comes first. Quotes and comments are read as
+Spark reads them. This module only refuses: a text that it misreads is still checked by Spark's
+parser and the allow-lists. tests/spark/test_allowed_sql.py has the hostile texts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import BadQuery, LimitReached, Refused
 
-HINT = "SQL that comes over the network is one SELECT over the project's relations."
+HINT = "SQL received over the network is one SELECT over the project's relations."
 QUERY = "an ad-hoc query"
 _TOKEN = re.compile(
     r"""(?P<comment>--(?:\\\n|[^\r\n])*|/\*(?!\+))
@@ -32,21 +32,21 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
 @dataclass(frozen=True, slots=True)
-class FenceLimits:
-    """How large a query may be; each is far above what a person writes."""
+class SqlLimits:
+    """Maximum sizes of a query; each is far above what a person writes."""
 
     text_max: int = 20_000
     depth_max: int = 64
     string_max: int = 10_000
     list_max: int = 1_000
-    size_max: int = 10_000  # of what repeat, sequence and their like are asked to make
+    size_max: int = 10_000  # of the result of repeat, sequence and similar functions
     nodes_max: int = 5_000
 
 
-def check_text(text: str, limits: FenceLimits, what: str = QUERY) -> None:
-    """Refuse a query that is too large, or is more than one; `what` names it in the sentence."""
+def check_text(text: str, limits: SqlLimits, what: str = QUERY) -> None:
+    """Refuse a query that is too large or has several statements; `what` is for the message."""
     check_size(text, limits)
-    if "${" in text:  # Spark puts its settings and the process's environment in its place
+    if "${" in text:  # Spark would substitute its settings and the process's environment
         raise Refused(f"{what} may not use ${{…}}", hint="write concat('$', '{') for the text.")
     ended = False
     for kind, token in _tokens(text):
@@ -57,11 +57,11 @@ def check_text(text: str, limits: FenceLimits, what: str = QUERY) -> None:
             raise Refused(f"{what} may not have {token!r} outside of quotes", hint=HINT)
 
 
-def check_size(text: str, limits: FenceLimits) -> None:
-    """Refuse a text that is too long or nested too deeply to be read."""
+def check_size(text: str, limits: SqlLimits) -> None:
+    """Refuse a text that is too long or nested too deeply."""
     if len(text) > limits.text_max:
         raise LimitReached(
-            f"the query has {len(text):,} characters, and {limits.text_max:,} are the limit",
+            f"the query has {len(text):,} characters, and the limit is {limits.text_max:,}",
             hint="the limit is the setting query.text_max.",
         )
     depth = 0
@@ -75,7 +75,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(text):
         match = _TOKEN.match(text, at)
-        assert match is not None  # `other` takes any character
+        assert match is not None  # `other` matches any character
         at = _comment_end(text, at) if match[0] == "/*" else match.end()
         kind = str(match.lastgroup)
         if kind not in ("space", "comment"):
@@ -92,10 +92,10 @@ def _comment_end(text: str, at: int) -> int:
     raise BadQuery("a comment of the query is not closed")
 
 
-def _check_token(kind: str, token: str, depth: int, limits: FenceLimits) -> None:
+def _check_token(kind: str, token: str, depth: int, limits: SqlLimits) -> None:
     if depth > limits.depth_max:
         raise LimitReached(f"the query is nested deeper than {limits.depth_max} levels")
     if kind == "string" and len(token) > limits.string_max:
-        raise LimitReached(f"a text in the query is longer than {limits.string_max:,} characters")
+        raise LimitReached(f"a string of the query is longer than {limits.string_max:,} characters")
     if kind == "other" and token in "'\"`":
         raise BadQuery("a quote of the query is not closed")

@@ -47,10 +47,10 @@ _ONE_OF = (("year", "short"), ("month", "name"), ("hour", "half"))
 
 
 @dataclass(frozen=True, slots=True)
-class TimePattern:
+class DateTimeFormatter:
     """A pattern: a regular expression with a group for each field, and the pieces to write.
 
-    >>> pattern = TimePattern.parse("dd MMM yyyy, hh:mm a")
+    >>> pattern = DateTimeFormatter.parse("dd MMM yyyy, hh:mm a")
     >>> pattern.write(0), pattern.read("01 jan 1970, 12:01 am")
     ('01 Jan 1970, 12:00 AM', 60000000)
     """
@@ -59,7 +59,7 @@ class TimePattern:
     pieces: tuple[tuple[str, bool], ...]  # letters that stand for a field, or text that is itself
 
     @staticmethod
-    def parse(text: str) -> TimePattern:
+    def parse(text: str) -> DateTimeFormatter:
         """Read a pattern; ValueError says what is wrong with it."""
         pieces = tuple(_piece(found, text) for found in _PIECE.finditer(text))
         fields = [_LETTERS[letters] for letters, field in pieces if field]
@@ -68,7 +68,7 @@ class TimePattern:
             f"(?P<{_LETTERS[piece][0]}>{_LETTERS[piece][1]})" if field else re.escape(piece)
             for piece, field in pieces
         ]
-        return TimePattern(re.compile("".join(written), re.IGNORECASE | re.ASCII), pieces)
+        return DateTimeFormatter(re.compile("".join(written), re.IGNORECASE | re.ASCII), pieces)
 
     def read(self, text: str) -> int:
         """Microseconds since 1970; ValueError if the text is not of this pattern."""

@@ -12,7 +12,7 @@ from chance import PROVE, drawn
 
 from headrace.core.errors import Unsupported
 from headrace.spark.analyse import SparkAnalyser
-from headrace.spark.certain import uncertain
+from headrace.spark.determinism import nondeterministic_part
 from tests.plans.projects import compile_text
 
 SALTED = "aes_encrypt() without an initialization vector"
@@ -90,13 +90,13 @@ def clicks(spark: Any) -> Any:
 @pytest.mark.parametrize("expression", UNCERTAIN)
 def test_what_gives_another_value_each_time_is_named(clicks: Any, expression: str) -> None:
     sql = f"SELECT concat('a', {expression}) AS x FROM clicks"
-    assert uncertain(clicks.sql(sql), sql) == UNCERTAIN[expression]
+    assert nondeterministic_part(clicks.sql(sql), sql) == UNCERTAIN[expression]
 
 
 @pytest.mark.parametrize("expression", CERTAIN)
 def test_what_speaks_of_the_events_is_certain(clicks: Any, expression: str) -> None:
     sql = f"SELECT {expression} AS x FROM clicks"
-    assert uncertain(clicks.sql(sql), sql) is None
+    assert nondeterministic_part(clicks.sql(sql), sql) is None
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -1,9 +1,9 @@
 """Whether a query gives the same rows each time that it is computed over the same events.
 
-Spark's analyser knows: of each expression whether it is deterministic, which ones speak of the
-present (the clock, the user, the session), and which texts are moments that move, such as 'now'.
-Batch and speed compute at different times, so a definition may have none of these.
-tests/spark/test_certain.py asks about each of Spark's functions.
+Spark's analyser knows which expressions are not deterministic, which depend on the clock, the user
+or the session, and which literals are relative timestamps, such as 'now'. Batch and speed compute
+at different times, so a definition may use none of these.
+tests/spark/test_determinism.py checks each of Spark's functions.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from headrace.compile.moments import not_deterministic
 from headrace.core.origin import Origin
 from headrace.spark.scala import elements
 
-# Rules of Spark's optimizer, the first of which makes the second see what is written shorter.
+# Rules of Spark's optimizer; the first expands short forms for the second.
 _RULES = ("ReplaceExpressions", "SpecialDatetimeValues")
 _ENCRYPTS = "aes_encrypt"
 
 
-def refuse_uncertain(frame: DataFrame, sql: str, origin: Origin | None = None) -> None:
-    if what := uncertain(frame, sql):
+def require_deterministic(frame: DataFrame, sql: str, origin: Origin | None = None) -> None:
+    if what := nondeterministic_part(frame, sql):
         raise not_deterministic(what, origin)
 
 
-def uncertain(frame: DataFrame, sql: str) -> str | None:
-    """The first part of a query that gives another value each time, as one would write it; `sql`
-    is the text of the query.
+def nondeterministic_part(frame: DataFrame, sql: str) -> str | None:
+    """The first part of a query that is not deterministic, as it is written in SQL; None if there is
+    none. `sql` is the text of the query.
     """
     jvm: Any = frame.sparkSession._jvm
     plan: JavaObject = frame._jdf.queryExecution().analyzed()
@@ -47,7 +47,7 @@ def uncertain(frame: DataFrame, sql: str) -> str | None:
 
 
 def _innermost(plan: JavaObject, is_so: Callable[[JavaObject], bool]) -> str:
-    """The call for which it is so, and for nothing in it."""
+    """The innermost call with this property."""
     found = next(e for node in _nodes(plan) for e in elements(node.expressions()) if is_so(e))
     while inner := next(filter(is_so, _inside(found)), None):
         found = inner
@@ -62,7 +62,7 @@ def _inside(expression: JavaObject) -> Iterator[JavaObject]:
 
 
 def _calls(plan: JavaObject, name: str) -> Iterator[JavaObject]:
-    """All calls of a function; to walk every expression is slow, so it is not done for most."""
+    """All calls of a function. Walking every expression is slow, so it is rarely done."""
     waiting = [e for node in _nodes(plan) for e in elements(node.expressions())]
     while waiting:
         expression = waiting.pop()
@@ -72,7 +72,7 @@ def _calls(plan: JavaObject, name: str) -> Iterator[JavaObject]:
 
 
 def _salted(encryption: JavaObject) -> bool:
-    """Whether Spark draws an initialization vector, though it takes the call for deterministic."""
+    """Whether Spark draws a random initialization vector; it reports such calls as deterministic."""
     _, _, mode, _, vector, _ = elements(encryption.children())
     given = vector.foldable() and len(vector.eval(None) or b"") > 0
     return not given and not (mode.foldable() and str(mode.eval(None)).upper() == "ECB")
@@ -85,6 +85,6 @@ def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
 
 
 def _rule(jvm: Any, name: str) -> JavaObject:
-    """The one instance of a Scala object."""
+    """A rule of the optimizer, which is a Scala singleton object."""
     found = jvm.java.lang.Class.forName(f"org.apache.spark.sql.catalyst.optimizer.{name}$")
     return found.getField("MODULE$").get(None)

@@ -1,7 +1,8 @@
-"""An ad-hoc query with a pattern: the search over all rows that there are, behind the fence.
+"""An ad-hoc query with MATCH_RECOGNIZE: the pattern is searched in all present rows.
 
-Every piece of SQL that is made of the user's text passes the fence before Spark's analyser sees it.
-The end of each key is known here, so nothing waits. tests/spark/test_query_worker.py asks.
+Every piece of SQL from the user's text is checked against the allow-lists before Spark analyses it.
+No more rows will come, so open matches are decided at once. tests/spark/test_query_worker.py runs
+such queries.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
 from headrace.define.queries import has_pattern
 from headrace.spark.analyse import translated
-from headrace.spark.carry import Carrying
+from headrace.spark.carry import CarryJob
 
 MATCHES = "_matches"
-Fence = Callable[[str], None]
+CheckSql = Callable[[str], None]
 
 
-def asks_for_matches(sql: str) -> bool:
+def is_pattern_query(sql: str) -> bool:
     """Whether a query has a pattern."""
     try:
         return has_pattern(sql)
-    except HeadraceError:  # the fence says what is wrong with it
+    except HeadraceError:  # `check_sql` reports what is wrong with it
         return False
 
 
-def matches(spark: Any, sql: str, fence: Fence) -> Any:
+def pattern_frame(spark: Any, sql: str, check: CheckSql) -> Any:
     """The frame of the query's rows."""
 
     def analyse(text: str, origin: Origin, name: str | None = None) -> list[tuple[str, str]]:
-        fence(text)
+        check(text)
         try:
             fields = spark.sql(text).schema.fields
         except PySparkException as error:
@@ -44,6 +45,6 @@ def matches(spark: Any, sql: str, fence: Fence) -> Any:
 
     carried = asked_matches(sql, MATCHES, analyse)
     select = sql_of(carried.select)
-    fence(select)
-    Carrying(spark, carried.plan, {}, 0, marks=[(0, None)], ended=True).fold([])
+    check(select)
+    CarryJob(spark, carried.plan, {}, 0, marks=[(0, None)], ended=True).fold([])
     return spark.sql(select)

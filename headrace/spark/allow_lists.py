@@ -1,8 +1,8 @@
-"""What SQL from the network may be made of: the fence's allow-lists, and nothing else.
+"""The allow-lists of SQL that is received over the network.
 
-A plan node, an expression, a value or a function that is not named here is refused, so what a later
-Spark adds stays outside until someone puts it in. Classes are named without their package.
-tests/spark/test_fence.py checks good and hostile statements, and that each function here exists.
+A plan node, an expression, a value or a function that is not listed is refused, so an addition of a
+later Spark is refused until it is listed here. Classes are named without their package.
+tests/spark/test_allowed_sql.py checks good and hostile statements, and that each function exists.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ EXPRESSIONS = _words("""
     PipeExpression PivotColumn PivotValue
 """)
 
-# Plain data inside the nodes above: it can neither act nor hide a node.
+# Plain data inside the nodes above: it does nothing and contains no node.
 VALUES = _words("""
     None$ UTF8String Decimal CalendarInterval UUID ExprId AliasIdentifier JoinHint
     NumericEvalContext Enumeration$Val GenericInternalRow SampleMethod$Bernoulli$ RowFrame$
@@ -56,7 +56,7 @@ GENERATORS = _words("""
     explode explode_outer posexplode posexplode_outer inline inline_outer json_tuple
 """)
 
-# Arguments that decide how much is made: each must be a whole number written in the query.
+# Arguments that determine the size of the result: each must be an integer literal.
 SIZED: dict[str, tuple[int, ...]] = {
     "repeat": (1,), "space": (0,), "lpad": (1,), "rpad": (1,), "array_repeat": (1,),
     "sequence": (0, 1), "array_insert": (1,), "format_number": (1,),
@@ -138,7 +138,7 @@ _AGGREGATES = """
 """
 FUNCTIONS = _words(_OPERATORS + _SCALAR + _TIME + _NESTED + _AGGREGATES) | GENERATORS
 
-# What a refused node is called in SQL, where its class would not say so.
+# The SQL of a refused node, where the name of its class does not show it.
 WORDS = {
     "ScriptTransformation": "TRANSFORM … USING",
     "CompoundBody": "BEGIN … END",
