@@ -33,7 +33,7 @@ from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.address import LogAddress
 from headrace.core.event import LATE, OFFSET, PARTITION, EventStatus
 from headrace.core.position import Position, PositionRange

@@ -1,9 +1,9 @@
 """A build: the events of a position range in the master -> partials, staged in the store.
 
-A full build reads [0, boundary), an incremental one [old boundary, boundary), which the store merges
-by the same merge that combines batch and speed. A view over joined streams is always built in full,
-because a new event may match any event of the history. The boundary is the end of one of speed's
-groups of epochs; while speed is stopped, it may be any position at or after speed's.
+A full build reads [0, boundary), an incremental one [old boundary, boundary), which the store
+merges by the same merge that combines batch and speed. A view over joined streams is always built
+in full, because a new event may match any event of the history. The boundary is the end of one of
+speed's groups of epochs; while speed is stopped, it may be any position at or after speed's.
 tests/laws/test_seam.py checks builds against the reference at every boundary.
 """
 

@@ -78,9 +78,9 @@ def file_schema(declared: pa.Schema) -> pa.Schema:
 
 
 def indexed_columns(schema: pa.Schema) -> str:
-    """The columns of which Delta keeps statistics: only the offsets are needed, and by default Delta
-    keeps those of the first columns only. Structs are included because delta-rs cannot read the
-    statistics of a table with a struct that has none.
+    """The columns of which Delta keeps statistics: only the offsets are needed, and by default
+    Delta keeps those of the first columns only. Structs are included because delta-rs cannot read
+    the statistics of a table with a struct that has none.
     """
     structs = [field.name for field in schema if pa.types.is_struct(field.type)]
     return ",".join([OFFSET, *structs])
@@ -93,8 +93,8 @@ def declared_fields(table: pa.Schema) -> pa.Schema:
 
 
 def added_fields(table: pa.Schema) -> list[str]:
-    """The declared columns that were added to a table later, in that order: Delta appends them after
-    the hidden ones.
+    """The declared columns that were added to a table later, in that order: Delta appends them
+    after the hidden ones.
     """
     first = table.names.index(PARTITION)
     return [name for name in declared_fields(table).names if table.names.index(name) > first]

@@ -20,8 +20,8 @@ from headrace.core.event import OFFSET, STATUS
 from headrace.core.format_version import FormatVersions
 from headrace.core.position import Position
 
-# The partition columns besides the status: the day of arrival, and the partition of the log. Offsets
-# of two log partitions cannot be compared, so no file has records of both.
+# The partition columns besides the status: the day of arrival, and the partition of the log.
+# Offsets of two log partitions cannot be compared, so no file has records of both.
 DAY, LANE = "_day", "_lane"
 # The format version of a master is a property of its table. Version 0 lacks the property.
 MASTER, FORMAT = FormatVersions("master", newest=1), "headrace.format"

@@ -29,11 +29,11 @@ def processors_of(project: Project) -> dict[str, ProcessorDefinition]:
 def check_without_spark(project: Project) -> None:
     """All that can be said about a project before Spark is asked."""
     from headrace.compile.resolve import resolve
-    from headrace.compile.watches import expanded, in_words_of_watches
+    from headrace.compile.watches import errors_name_watches, expanded
 
     for stream in project.streams.values():
         check_options(stream)
-    with in_words_of_watches(project):
+    with errors_name_watches(project):
         resolve(expanded(project))
     functions_of(project)
     processors_of(project)

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.compile.follow import Followed
-from headrace.compile.stored import reads_raw
+from headrace.compile.stored_columns import reads_raw
+from headrace.compile.stream_subscription import SubscribedStream
 from headrace.core.errors import LimitReached
 from headrace.core.event import HIDDEN, OFFSET, PARTITION, RAW
 from headrace.core.position import Position, PositionRange
@@ -37,7 +37,7 @@ class Following:
     def __init__(self, project: Project, ask: Ask) -> None:
         self.project, self.layout, self.ask = project, Layout.of(project), ask
 
-    def __call__(self, known: Followed) -> Source:
+    def __call__(self, known: SubscribedStream) -> Source:
         name = known.stream.name
         log, master = self.layout.log(name), self.layout.master(name)
         raw = reads_raw(known.stream.schema, named=known.names_raw)
@@ -52,7 +52,7 @@ class Following:
 class Plain:
     """The events of a declared stream, all of them, where nothing of them is computed."""
 
-    def __init__(self, known: Followed, events: RangeReader) -> None:
+    def __init__(self, known: SubscribedStream, events: RangeReader) -> None:
         self.known, self.events = known, events
 
     def end(self) -> Position:
@@ -68,7 +68,7 @@ class Plain:
 class Asked:
     """What Spark makes of a stream's events: a derived stream, a condition, or both."""
 
-    def __init__(self, known: Followed, events: RangeReader, of: Following) -> None:
+    def __init__(self, known: SubscribedStream, events: RangeReader, of: Following) -> None:
         self.known, self.events, self.of = known, events, of
         self._events_max = EVENTS_MAX
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from headrace.compile.plan import StreamPlan, TablePlan
-from headrace.compile.stored import declared_query, reads_raw, stored_ddl
+from headrace.compile.stored_columns import declared_query, reads_raw, stored_ddl
 from headrace.core.position import Position
 from headrace.define.layout import Layout
 from headrace.log.opening import find_reader

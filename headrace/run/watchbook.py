@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headrace.access.caller import OWNER, Caller
-from headrace.compile.destinations import refuse_circles
+from headrace.compile.destinations import refuse_cycles
 from headrace.compile.plan import WatchPlan
-from headrace.compile.watches import Shaped, shaped, watch_plan
+from headrace.compile.watches import ShapedWatch, shape_watch, watch_plan
 from headrace.core.errors import BadDefinition, NotReady
 from headrace.core.time import iso
 from headrace.define.definitions import WatchDefinition
@@ -70,7 +70,7 @@ class StoreWatchbook:
         with self._changing:
             self._check_names(said)
             check_calls(self.files, said)
-            made = [shaped(watch) for watch in said]
+            made = [shape_watch(watch) for watch in said]
             plans = self._plans(made)
             self._deploy_new(made, who)
             self.deployer.admit(plans, who)
@@ -92,16 +92,16 @@ class StoreWatchbook:
                     origin=watch.origin,
                 )
 
-    def _plans(self, made: Sequence[Shaped]) -> list[WatchPlan]:
+    def _plans(self, made: Sequence[ShapedWatch]) -> list[WatchPlan]:
         plan = self.store.deployed()
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
         plans = [watch_plan(self.files, plan, each) for each in made]
         with self.store.read() as db:
-            refuse_circles(plan, [*watches.into_streams(db), *plans])
+            refuse_cycles(plan, [*watches.into_streams(db), *plans])
         return plans
 
-    def _deploy_new(self, made: Sequence[Shaped], who: str) -> None:
+    def _deploy_new(self, made: Sequence[ShapedWatch], who: str) -> None:
         plan = self.store.deployed()
         known = {shape.name for shape in plan.shapes} if plan else set()
         # A shape that only the files' watches have was not asked of the fence: compiling asks it.

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.compile.follow import Followed, followed, is_stream
 from headrace.compile.plan import Plan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.stream_subscription import SubscribedStream, is_stream, subscribed_stream
+from headrace.compile.view_subscription import shape_of
 from headrace.core.errors import NotReady
 from headrace.core.report import Report
 from headrace.core.subscription import Subscription, ViewShape
@@ -31,7 +31,7 @@ from headrace.serving.hearer import Hearer, News
 from headrace.serving.read import Reader
 from headrace.serving.watch import Watch, subscribed
 
-Opens = Callable[[Followed], Source]  # what cannot be read is told as an error
+Opens = Callable[[SubscribedStream], Source]  # what cannot be read is told as an error
 
 
 class Hub:
@@ -66,7 +66,7 @@ class Hub:
 
     def _join_stream(self, plan: Plan, text: str, after: str | None, news: News) -> Hearer:
         asked = read_stream_subscription(text)
-        known = followed(plan, asked)
+        known = subscribed_stream(plan, asked)
 
         def taken(many: int) -> None:
             if many >= WAITING_MAX:  # it was not read on for, and has room now

@@ -68,7 +68,7 @@ _MARK = "late."
 
 def late_plan(plan: ViewPlan) -> ViewPlan:
     """The view, read as its keys and the numbers of lateness."""
-    if not plan.tells_lateness:
+    if not plan.has_lateness:
         raise BadRequest(
             f"view '{plan.name}' does not know how late its events were",
             detail=_reason(plan),

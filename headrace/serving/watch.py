@@ -7,7 +7,7 @@ commit between the two is seen at the next turn. tests/serving/test_feed.py chec
 
 from __future__ import annotations
 
-from headrace.compile.subscribe import query_of
+from headrace.compile.view_subscription import query_of
 from headrace.core.errors import LimitReached
 from headrace.core.rule import ALERTS
 from headrace.core.subscription import Subscription, ViewShape

@@ -1,5 +1,5 @@
-"""The class data sharing (CDS) archive of Spark's classes: with it, Spark starts in about two thirds
-of the time.
+"""The class data sharing (CDS) archive of Spark's classes: with it, Spark starts in about two
+thirds of the time.
 
 The archive is created once, by `make_class_archive()`, in a child process that runs a short Spark
 program. Its name has the versions of Java and PySpark and a hash of the class path. The JVM checks

@@ -14,7 +14,7 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import DataFrame
 
-from headrace.compile.moments import not_deterministic
+from headrace.compile.determinism import not_deterministic
 from headrace.core.origin import Origin
 from headrace.spark.scala import elements
 
@@ -29,8 +29,8 @@ def require_deterministic(frame: DataFrame, sql: str, origin: Origin | None = No
 
 
 def nondeterministic_part(frame: DataFrame, sql: str) -> str | None:
-    """The first part of a query that is not deterministic, as it is written in SQL; None if there is
-    none. `sql` is the text of the query.
+    """The first part of a query that is not deterministic, as it is written in SQL; None if there
+    is none. `sql` is the text of the query.
     """
     jvm: Any = frame.sparkSession._jvm
     plan: JavaObject = frame._jdf.queryExecution().analyzed()
@@ -72,7 +72,8 @@ def _calls(plan: JavaObject, name: str) -> Iterator[JavaObject]:
 
 
 def _salted(encryption: JavaObject) -> bool:
-    """Whether Spark draws a random initialization vector; it reports such calls as deterministic."""
+    """Whether Spark draws a random initialization vector; it reports such calls as deterministic.
+    """
     _, _, mode, _, vector, _ = elements(encryption.children())
     given = vector.foldable() and len(vector.eval(None) or b"") > 0
     return not given and not (mode.foldable() and str(mode.eval(None)).upper() == "ECB")

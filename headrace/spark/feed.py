@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.compile.plan import StreamPlan
-from headrace.compile.stored import typed_columns
+from headrace.compile.stored_columns import typed_columns
 from headrace.core.address import LogAddress
 from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW, STATUS, EventStatus
 from headrace.core.position import Interval, Position, PositionRange

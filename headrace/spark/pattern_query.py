@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 
-from headrace.compile.asked import asked_matches
+from headrace.compile.pattern_query import plan_pattern_query
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
@@ -43,7 +43,7 @@ def pattern_frame(spark: Any, sql: str, check: CheckSql) -> Any:
             raise translated(error, origin) from error
         return [(field.name, field.dataType.simpleString()) for field in fields]
 
-    carried = asked_matches(sql, MATCHES, analyse)
+    carried = plan_pattern_query(sql, MATCHES, analyse)
     select = sql_of(carried.select)
     check(select)
     CarryJob(spark, carried.plan, {}, 0, marks=[(0, None)], ended=True).fold([])

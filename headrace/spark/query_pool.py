@@ -3,8 +3,8 @@
 A query waits for its turn, and no user may occupy all processes, so that one user's slow queries do
 not block those of others. One process is kept warm. Each is a JVM, so another is started only when
 all running ones are busy, and is stopped after an idle time. The queue is bounded, and a refusal
-says how many queries run and wait. Queries for the conditions of subscriptions count as those of one
-user with an empty name. tests/spark/test_query_pool.py runs queries of several users.
+says how many queries run and wait. Queries for the conditions of subscriptions count as those of
+one user with an empty name. tests/spark/test_query_pool.py runs queries of several users.
 """
 
 from __future__ import annotations

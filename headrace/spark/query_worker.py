@@ -2,9 +2,9 @@
 line.
 
 Each request has its own relations, which are dropped before the next. The allow-lists are checked
-here, in the process that runs the query, and Spark's access to files and settings by SQL is switched
-off too. When the pipe from the client closes, the process ends at once, even during a query.
-tests/spark/test_query_worker.py checks results, limits and refusals.
+here, in the process that runs the query, and Spark's access to files and settings by SQL is
+switched off too. When the pipe from the client closes, the process ends at once, even during a
+query. tests/spark/test_query_worker.py checks results, limits and refusals.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Limits of SQL received over the network, checked before it is parsed: its length, its nesting, and
-that it is one statement.
+"""Limits of SQL received over the network, checked before it is parsed: its length, its nesting,
+and that it is one statement.
 
 A hostile text can stall or overflow a parser, so this comes first. Quotes and comments are read as
 Spark reads them. This module only refuses: a text that it misreads is still checked by Spark's

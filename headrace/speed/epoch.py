@@ -177,7 +177,7 @@ class _Joined:
         self.marks = watermark_parameters(before.marks, after.marks)
 
     def relations(self, range: PositionRange, events: list[Any]) -> list[Any]:
-        """New and old events in one relation per stream, with a column that tells them apart."""
+        """New and old events in one relation per stream, with the column `_new`."""
         since = history_starts(self.flow, self.joins, self.before.marks, self.lows)
         old = self.history.read(range.lower, since)
         return [

@@ -1,7 +1,7 @@
 """The join history of speed: the old events of a joined flow that a new event may still match.
 
-It is a cache: one frame per stream in Spark, at one position, with the events since a timestamp. For
-another position or an earlier timestamp it is read again from master and log. So an epoch finds
+It is a cache: one frame per stream in Spark, at one position, with the events since a timestamp.
+For another position or an earlier timestamp it is read again from master and log. So an epoch finds
 every partner, however late its event is, and a lost history costs only time.
 tests/speed/test_join_history.py checks the timestamps, tests/transcripts that answers do not depend
 on the cache.

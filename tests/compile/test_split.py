@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.compile.split import AGGREGATE_NAMES, Call, Group, Split, split
+from headrace.compile.split import AGGREGATE_NAMES, Call, GroupKey, ViewParts, split
 from headrace.compile.windows import SlidingWindow
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import Unsupported
@@ -15,14 +15,14 @@ from headrace.define.dialect import parse_query, sql_of
 AT = Origin("shop.sql", 3)
 COLUMNS = {"user", "url", "ms", "ok", "ts"}
 N = Call("count", ("1",), None)
-BY_HOUR = Group("window", "ts", SlidingWindow(HOUR, HOUR))
+BY_HOUR = GroupKey("window", "ts", SlidingWindow(HOUR, HOUR))
 
 
-def parts(sql: str) -> Split:
+def parts(sql: str) -> ViewParts:
     return split(parse_query(sql, AT), COLUMNS, AT, str.__eq__)
 
 
-def items(found: Split) -> dict[str, str]:
+def items(found: ViewParts) -> dict[str, str]:
     return {name: sql_of(expression) for name, expression in found.items}
 
 
@@ -31,7 +31,7 @@ def test_select_is_split_where_the_layers_meet() -> None:
         "SELECT url, count(*) + 1 AS n, avg(ms) FILTER (WHERE ok) AS ms FROM clicks WHERE ms > 0 "
         "GROUP BY url HAVING count(*) > 2 ORDER BY ms DESC, url LIMIT 5"
     )
-    assert found.groups == [Group("url", "url", None)]
+    assert found.groups == [GroupKey("url", "url", None)]
     assert found.calls == [N, Call("avg", ("ms",), "ok")]
     assert items(found) == {"url": "key_0", "n": "call_0 + 1", "ms": "call_1"}
     assert found.having is not None
@@ -43,26 +43,26 @@ def test_select_is_split_where_the_layers_meet() -> None:
 @pytest.mark.parametrize(
     ("group", "select", "expected"),
     [
-        ("url", "url", Group("url", "url", None)),
-        ("URL", "url", Group("url", "URL", None)),
-        ("1", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("u", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("upper(url)", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("UPPER( url )", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("clicks.url", "url", Group("url", "clicks.url", None)),
+        ("url", "url", GroupKey("url", "url", None)),
+        ("URL", "url", GroupKey("url", "URL", None)),
+        ("1", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("u", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("upper(url)", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("UPPER( url )", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("clicks.url", "url", GroupKey("url", "clicks.url", None)),
         # A column of the source comes before an alias of the same name, as in Spark.
-        ("url", "url AS url", Group("url", "url", None)),
-        ("ALL", "url", Group("url", "url", None)),
+        ("url", "url AS url", GroupKey("url", "url", None)),
+        ("ALL", "url", GroupKey("url", "url", None)),
         (
             "window(ts, '1 hour')",
             "window(ts, '1 hour') AS h",
-            Group("h", "ts", SlidingWindow(HOUR, HOUR)),
+            GroupKey("h", "ts", SlidingWindow(HOUR, HOUR)),
         ),
-        ("h", "window(ts, '60 minutes') AS h", Group("h", "ts", SlidingWindow(HOUR, HOUR))),
+        ("h", "window(ts, '60 minutes') AS h", GroupKey("h", "ts", SlidingWindow(HOUR, HOUR))),
     ],
 )
 def test_group_is_meant_by_expression_name_or_place(
-    group: str, select: str, expected: Group
+    group: str, select: str, expected: GroupKey
 ) -> None:
     found = parts(f"SELECT {select}, count(*) AS n FROM clicks GROUP BY {group}")
     assert found.groups == [expected]
@@ -81,7 +81,7 @@ def test_keys_that_differ_in_the_case_of_a_text_are_two() -> None:
 
 def test_key_need_not_be_selected() -> None:
     found = parts("SELECT count(*) AS n FROM clicks GROUP BY url, ms")
-    assert found.groups == [Group("key_0", "url", None), Group("key_1", "ms", None)]
+    assert found.groups == [GroupKey("key_0", "url", None), GroupKey("key_1", "ms", None)]
 
 
 def test_distinct_groups_by_all_that_is_selected() -> None:

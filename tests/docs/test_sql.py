@@ -15,10 +15,10 @@ import pytest
 from headrace.certified.relation import ReadRelation
 from headrace.certified.select import compile_query
 from headrace.compile.finish import answer_columns
-from headrace.compile.follow import followed
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.stream_subscription import subscribed_stream
+from headrace.compile.view_subscription import shape_of
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
@@ -113,7 +113,7 @@ def test_subscriptions_can_be_heard(block: Block, plan: Plan) -> None:
 
 @pytest.mark.parametrize("block", blocks("sql", mark="following"), ids=str)
 def test_streams_can_be_heard(block: Block, plan: Plan, spark: Any) -> None:
-    known = followed(plan, read_stream_subscription(block.text))
+    known = subscribed_stream(plan, read_stream_subscription(block.text))
     assert known.stream.name == "clicks"
     condition = known.condition or "true"
     check_sql(spark, f"SELECT * FROM clicks WHERE {condition}", relations=["clicks"])

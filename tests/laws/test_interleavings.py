@@ -46,7 +46,7 @@ from remembered import AtOnce, Frame, Memory, RememberedCarryJob, Session
 from headrace.batch import build as batch
 from headrace.batch.build import Builder
 from headrace.compile.plan import SinkPlan, StreamPlan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import OFFSET, STATUS, EventStatus

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from headrace.compile.follow import followed
+from headrace.compile.stream_subscription import subscribed_stream
 from headrace.core.position import Position, PositionRange
 from headrace.define.stream_subscription import read_stream_subscription
 from headrace.serving.channel import Channel, Placed, Source
@@ -48,7 +48,7 @@ class Held:
 
 def channel_of(source: Source, events_max: int = 1_000_000) -> Channel:
     """A channel that a test looks at by hand."""
-    return Channel(followed(PLAN, CLICKS), source, threading.RLock(), events_max)
+    return Channel(subscribed_stream(PLAN, CLICKS), source, threading.RLock(), events_max)
 
 
 def joined(channel: Channel, position: Position) -> Hearer:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.core.errors import BadQuery, HeadraceError, LimitReached, Refused
+from headrace.spark import allow_lists
 from headrace.spark.allowed_sql import check_sql
 from headrace.spark.sql_limits import SqlLimits, check_text
 

@@ -1,4 +1,4 @@
-"""What gives another value each time is refused in every place of a definition, by what Spark knows
+"""What is not deterministic is refused in every place of a definition, by what Spark knows
 of it. In each place one expression is tried, which is drawn; in `make prove` all.
 """
 
@@ -108,4 +108,4 @@ def test_it_is_refused_in_every_place_of_a_definition(
         text = PLACES[place].replace("{0}", expression).replace("{}", expression)
         with pytest.raises(Unsupported) as caught:
             compile_text(tmp_path, STREAM + text, SparkAnalyser(spark))
-        assert caught.value.message.endswith(" gives another value each time")
+        assert caught.value.message.endswith(" is not deterministic")

@@ -16,7 +16,7 @@ from chance import PROVE, drawn
 from engines import Parts, compile_sql
 from sqlglot import exp
 
-from headrace.compile.calls import aggregates_in
+from headrace.compile.calls import has_aggregate
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, parse_read, sql_of
@@ -114,7 +114,7 @@ def _is_scalar(item: exp.Expr) -> bool:
     makes_rows = {"explode", "posexplode", "inline", "stack", "json_tuple", "variant_explode"}
     names = {node.name.lower() for node in item.find_all(exp.Anonymous)}
     names |= {node.key for node in item.find_all(exp.Func)}
-    return not aggregates_in(item) and not makes_rows & {n.removesuffix("_outer") for n in names}
+    return not has_aggregate(item) and not makes_rows & {n.removesuffix("_outer") for n in names}
 
 
 def _definitions(items: list[str], held: set[str]) -> str:

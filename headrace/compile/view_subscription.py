@@ -1,12 +1,11 @@
-"""What must be known of a view to tell its changes, or why it cannot be told in the way asked for.
+"""Resolves a subscription to a view, or refuses it.
 
-A row is known by its keys; a view that does not show all of them, or is read from other views, has
-rows that are known by all of their values. The difference of two values is again a value of that
-aggregate for count and sum only, so only these can be told DISCARDING; EVERY n EVENTS needs
-count(*), which is the only column that says how many events a row has, and the keys, since they say
-what was last sent of the row. A session that was sent is taken back when a longer one continues it,
-which is known by the other keys, so ON TIME of sessions needs them too.
-tests/compile/test_subscribe.py reads each refusal.
+A row is identified by its keys; if a view does not show all of them, or is a view over views, by
+all of its values. DISCARDING requires that the difference of two values is a value of the same
+aggregate, which is true for count and sum only. EVERY n EVENTS requires count(*), the number of a
+row's events, and the keys, to find what was last sent of the row. A session that was sent is
+retracted when a longer one replaces it, which is found by the other keys, so ON TIME of sessions
+requires them too. tests/compile/test_view_subscription.py reads each error.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from headrace.core.subscription import Form, Mode, Subscription, ViewShape
 from headrace.define.dialect import parse_query, sql_of
 
 
-def shape_of(plan: Plan, asked: Subscription) -> ViewShape:
-    """What the subscription needs of its view; an error says why it cannot be had."""
-    view = plan.view(asked.view)
+def shape_of(plan: Plan, subscription: Subscription) -> ViewShape:
+    """The shape of the subscription's view; Unsupported or BadRequest if it cannot be served."""
+    view = plan.view(subscription.view)
     if view is None:
-        raise unknown_view(asked.view, [known.name for known in plan.shown_views])
+        raise unknown_view(subscription.view, [known.name for known in plan.shown_views])
     shape = ViewShape(
         view.name,
         tuple(output.name for output in view.outputs),
@@ -39,12 +38,12 @@ def shape_of(plan: Plan, asked: Subscription) -> ViewShape:
         bool(view.order) or _ordered(view),
         view.joins is not None and keys_of(view) is not None,
     )
-    _check_keys(view, asked)
-    if query := query_of(view, asked):
+    _check_keys(view, subscription)
+    if query := query_of(view, subscription):
         check_query(view, query)
-    _check_time(plan, shape, asked)
-    _check_sessions(plan, view, shape, asked)
-    _check_values(view, shape, asked)
+    _check_time(plan, shape, subscription)
+    _check_sessions(plan, view, shape, subscription)
+    _check_values(view, shape, subscription)
     return shape
 
 
@@ -68,21 +67,22 @@ def streams_of(plan: Plan, view: ViewPlan) -> tuple[str, ...]:
 
 
 def keys_of(view: ViewPlan) -> tuple[str, ...] | None:
-    """The columns that a row of a view is known by; None if the view does not show them all."""
+    """The key columns of a view's rows; None if the view does not show all of them."""
     shown = {output.key: output.name for output in view.outputs if output.key}
     whole = view.kept and all(key.column in shown for key in view.keys)
     return tuple(shown[key.column] for key in view.keys) if whole else None
 
 
-def query_of(view: ViewPlan, asked: Subscription) -> str:
-    """The SELECT of the rows that a subscription is about; empty if its keys say them all, which
-    is the quicker way.
-    """
-    keys = all(_is_key(view, name) for name, _ in asked.where)
-    if keys and not asked.condition:
+def query_of(view: ViewPlan, subscription: Subscription) -> str:
+    """The SELECT of a subscription's rows; empty if a lookup by keys is enough, which is faster."""
+    keys = all(_is_key(view, name) for name, _ in subscription.where)
+    if keys and not subscription.condition:
         return ""
-    said = [exp.column(name).eq(exp.Literal.string(value)) for name, value in asked.where]
-    parts = [*(sql_of(part) for part in said), *([asked.condition] if asked.condition else [])]
+    said = [exp.column(name).eq(exp.Literal.string(value)) for name, value in subscription.where]
+    parts = [
+        *(sql_of(part) for part in said),
+        *([subscription.condition] if subscription.condition else []),
+    ]
     return f"SELECT * FROM {view.name} WHERE {' AND '.join(f'({part})' for part in parts)}"
 
 
@@ -91,8 +91,8 @@ def _is_key(view: ViewPlan, name: str) -> bool:
     return output is not None and (not view.kept or output.key is not None)
 
 
-def _check_keys(view: ViewPlan, asked: Subscription) -> None:
-    for name, _ in asked.where:
+def _check_keys(view: ViewPlan, subscription: Subscription) -> None:
+    for name, _ in subscription.where:
         output = view.output(name)
         if output is None or output.type == WINDOW:
             raise BadRequest(
@@ -101,13 +101,13 @@ def _check_keys(view: ViewPlan, asked: Subscription) -> None:
             )
 
 
-def _check_time(plan: Plan, shape: ViewShape, asked: Subscription) -> None:
-    if not asked.timed:
+def _check_time(plan: Plan, shape: ViewShape, subscription: Subscription) -> None:
+    if not subscription.timed:
         return
     if shape.window is None:
         raise Unsupported(
             f"view '{shape.view}' has no window, so nothing of it is on time or late",
-            hint="subscribe with EARLY EVERY …, or without EMIT to hear every change.",
+            hint="subscribe with EARLY EVERY …, or without EMIT to receive every change.",
         )
     bare = [name for name in shape.streams if plan.stream(name).watermark is None]
     if bare:
@@ -118,14 +118,16 @@ def _check_time(plan: Plan, shape: ViewShape, asked: Subscription) -> None:
         )
 
 
-def _check_sessions(plan: Plan, view: ViewPlan, shape: ViewShape, asked: Subscription) -> None:
-    """Without the keys it is not known which session a longer one continues."""
-    if not asked.timed or shape.keys is not None or not _has_sessions(plan, view):
+def _check_sessions(
+    plan: Plan, view: ViewPlan, shape: ViewShape, subscription: Subscription
+) -> None:
+    """Without the keys it is unknown which session a longer one replaces."""
+    if not subscription.timed or shape.keys is not None or not _has_sessions(plan, view):
         return
     source = next((name for name in view.reads), None)
     raise Unsupported(
         f"view '{view.name}' has sessions and does not show its keys, so one that was sent cannot "
-        "be taken back when it is merged",
+        "be retracted when it is merged",
         hint="add every key to the SELECT list."
         if source is None
         else f"subscribe to view '{source}' with WHERE …, or without ON TIME and ALLOWED LATENESS.",
@@ -138,29 +140,29 @@ def _has_sessions(plan: Plan, view: ViewPlan) -> bool:
     return view.joins is not None or any(_has_sessions(plan, read) for read in reads)
 
 
-def _check_values(view: ViewPlan, shape: ViewShape, asked: Subscription) -> None:
-    if asked.form is Form.PANES and asked.counts_events and shape.count is None:
+def _check_values(view: ViewPlan, shape: ViewShape, subscription: Subscription) -> None:
+    if subscription.form is Form.PANES and subscription.counts_events and shape.count is None:
         raise Unsupported(
-            f"view '{view.name}' does not say how many events a row has, so EVERY n EVENTS "
+            f"view '{view.name}' does not show how many events a row has, so EVERY n EVENTS "
             "cannot be counted",
             hint="add count(*) AS events to the view, or use EVERY INTERVAL ….",
         )
-    if asked.form is Form.PANES and asked.counts_events and shape.keys is None:
+    if subscription.form is Form.PANES and subscription.counts_events and shape.keys is None:
         raise Unsupported(
             f"view '{view.name}' does not show its keys, so EVERY n EVENTS cannot be counted",
             hint="add every key to the SELECT list, or use EVERY INTERVAL ….",
         )
-    if asked.mode is not Mode.DISCARDING:
+    if subscription.mode is not Mode.DISCARDING:
         return
     if shape.keys is None:
         raise Unsupported(
-            f"view '{view.name}' does not show its keys, so it cannot be told DISCARDING",
+            f"view '{view.name}' does not show its keys, so it cannot be sent DISCARDING",
             hint="add every key to the SELECT list, or use RETRACTING.",
         )
     for output in view.outputs:
         if output.key is None and not _subtracts(output, view):
             raise Unsupported(
-                f"column '{output.name}' of view '{view.name}' cannot be told DISCARDING",
+                f"column '{output.name}' of view '{view.name}' cannot be sent DISCARDING",
                 detail="only the difference of a count or a sum is the value of the new events.",
                 hint="use ACCUMULATING or RETRACTING.",
             )
@@ -174,7 +176,7 @@ def _call(output: OutputPlan, view: ViewPlan) -> CallPlan | None:
 def _subtracts(output: OutputPlan, view: ViewPlan) -> bool:
     """Whether the output is a count or a sum alone."""
     call = _call(output, view)
-    # A decimal is sent as text, and no difference of texts is taken.
+    # A decimal is sent as text, which has no difference.
     exact = call is not None and call.type.startswith("DECIMAL")
     return call is not None and call.name in {"count", "sum"} and not exact
 

@@ -1,10 +1,10 @@
-"""From what log and master hold of an event to what its stream declares, as Spark SQL.
+"""Spark SQL that converts the stored columns of an event to the declared columns of its stream.
 
-Two steps: stored columns get their types, since a VARIANT is JSON text there and `_raw` the bytes
-of the event; then the computed columns are added. Batch and speed take the first step where a
-relation is made, and views say the second themselves (computed.py); a query of a user needs both.
-`_raw` is NULL where Spark cannot read the bytes, in fields that are not declared, so that no event
-which was accepted fails a query. tests/spark/test_feed.py reads both kinds, from log and master.
+Two steps: stored columns get their types, because a VARIANT is stored as JSON text and `_raw` as
+bytes; then the computed columns are added. Batch and speed apply the first step to their relations,
+and the SQL of views has the second (computed.py); an ad-hoc query needs both. `_raw` is NULL if
+Spark cannot parse an undeclared field of it, so that an accepted event never fails a query.
+tests/spark/test_feed.py reads both kinds, from log and master.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RAW_VARIANT = f"try_parse_json(cast({RAW} as string))"
 
 
 def stored_ddl(schema: Schema, *, raw: bool) -> str:
-    """The columns as log and master have them."""
+    """The DDL of the columns as they are stored."""
     return f"{schema.stored_ddl}, {HIDDEN_DDL}" + (f", `{RAW}` BINARY" if raw else "")
 
 
@@ -29,12 +29,12 @@ def typed_columns(schema: Schema, *, raw: bool) -> dict[str, str]:
 
 
 def reads_raw(schema: Schema, *, named: bool) -> bool:
-    """Whether the bytes of events are needed to make all declared columns, and `_raw` if named."""
+    """Whether the declared columns, or the named `_raw`, need the bytes of events."""
     return NamedColumns(schema, schema.computed, named).raw
 
 
 def declared_query(schema: Schema, stored: str, *, raw: bool) -> str:
-    """SELECT of all declared columns from a relation with the stored ones, and of `_raw`."""
+    """The SELECT of all declared columns, and of `_raw`, from a relation of stored columns."""
     bytes_read = reads_raw(schema, named=raw)
     typed = typed_columns(schema, raw=bytes_read)
     names = (*schema.stored.names, *HIDDEN, *([RAW] if bytes_read else []))

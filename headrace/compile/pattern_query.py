@@ -1,18 +1,18 @@
-"""A query with a pattern, over all rows of any relation: the same plan, with the end known.
+"""The plan of an ad-hoc query with MATCH_RECOGNIZE, over all rows of any relation.
 
-What a stream brings by itself is made here of the order that the query says: each row has its
-number in its key as its place, and that number or, for WITHIN, its timestamp as its time.
-tests/spark/test_query_worker.py asks such queries.
+The plan is that of a stream. The position and time of an event are derived from the query's ORDER
+BY: a row's position is its row number within its key, and its time is that number or, for WITHIN,
+its timestamp. tests/spark/test_query_worker.py runs such queries.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.carry import Carried
+from headrace.compile.carry import CarriedStream
 from headrace.compile.lower import Analyse
-from headrace.compile.matched import matched_stream
-from headrace.compile.resolve import Resolved
+from headrace.compile.match_recognize import match_stream
+from headrace.compile.resolve import ResolvedQuery
 from headrace.core.errors import Unsupported
 from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
 from headrace.core.origin import Origin
@@ -20,25 +20,25 @@ from headrace.define.definitions import MatchDefinition
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.queries import query_of
 
-ROWS, MOMENT = "_rows", "_moment"
+ROWS, ROW_TIME = "_rows", "_row_time"
 
 
-def asked_matches(text: str, name: str, analyse: Analyse) -> Carried:
-    """A query with a pattern; `name` is what its matches are called."""
+def plan_pattern_query(text: str, name: str, analyse: Analyse) -> CarriedStream:
+    """Plan a query with a pattern; `name` is the relation of its matches."""
     origin = Origin("query", 1)
     definition = query_of("query", "query", text, origin, origin)
     assert definition.match is not None
     relation = _relation(parse_query(definition.query, origin), definition.match, origin)
     source = _numbered(relation, definition.match, analyse, origin)
-    resolved = Resolved(definition, source, ROWS, ROWS, (), ())
-    return matched_stream(resolved, source, MOMENT, name, analyse, closed=True)
+    resolved = ResolvedQuery(definition, source, ROWS, ROWS, (), ())
+    return match_stream(resolved, source, ROW_TIME, name, analyse, closed=True)
 
 
 def _relation(source: exp.Query, match: MatchDefinition, origin: Origin) -> exp.Query:
-    """SELECT * FROM what the pattern reads, with what the query names by WITH written out."""
+    """SELECT * FROM the relation of the pattern, with the query's WITH clauses inlined."""
     if source.args.get("joins"):
         raise Unsupported(
-            "MATCH_RECOGNIZE stands alone in FROM",
+            "MATCH_RECOGNIZE must be the only relation in FROM",
             hint="put a join into parentheses: FROM (SELECT … FROM a JOIN b …) MATCH_RECOGNIZE …",
             origin=origin,
         )
@@ -62,10 +62,10 @@ def _relation(source: exp.Query, match: MatchDefinition, origin: Origin) -> exp.
 def _numbered(
     relation: exp.Query, match: MatchDefinition, analyse: Analyse, origin: Origin
 ) -> exp.Select:
-    """The relation's rows, each with its place and its moment."""
+    """The relation's rows, each with its position and its time."""
     columns = [column for column, _ in analyse(sql_of(relation), origin)]
     order = [phrase.sql for phrase in match.order]
-    # Events of one moment follow their place in the log.
+    # Events with the same timestamp are ordered by their position in the log.
     order += [place for place in (PARTITION, OFFSET) if place in columns]
     keys = ", ".join(f"`{key}`" for key in match.keys) or "1"
     number = f"row_number() OVER (PARTITION BY {keys} ORDER BY {', '.join(order)})"
@@ -76,7 +76,7 @@ def _numbered(
         f"TIMESTAMP '1970-01-01 00:00:00' AS {ARRIVED_AT}",
         f"FALSE AS {LATE}",
         f"CAST(0 AS BIGINT) AS {LATENESS}",
-        f"{_moment(relation, match, analyse) or f'timestamp_micros({number})'} AS {MOMENT}",
+        f"{_row_time(relation, match, analyse) or f'timestamp_micros({number})'} AS {ROW_TIME}",
     ]
     made = relation.copy()
     made.set("expressions", parse_query(f"SELECT {', '.join(items)}", origin).expressions)
@@ -85,8 +85,8 @@ def _numbered(
     return whole
 
 
-def _moment(relation: exp.Query, match: MatchDefinition, analyse: Analyse) -> str | None:
-    """What WITHIN measures; None if nothing is measured."""
+def _row_time(relation: exp.Query, match: MatchDefinition, analyse: Analyse) -> str | None:
+    """SQL of the timestamp that WITHIN measures; None without WITHIN."""
     if match.within_us is None:
         return None
     first = match.order[0]
@@ -97,7 +97,7 @@ def _moment(relation: exp.Query, match: MatchDefinition, analyse: Analyse) -> st
     [(_, type)] = analyse(sql_of(made), first.origin)
     if type != "timestamp" or words[-1].upper() == "DESC":
         raise Unsupported(
-            f"WITHIN measures time, and ORDER BY {first.sql} does not go with it",
+            f"WITHIN requires ORDER BY a timestamp, ascending; got ORDER BY {first.sql}",
             hint="order by a TIMESTAMP first, ascending.",
             origin=first.origin,
         )

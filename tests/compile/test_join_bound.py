@@ -5,25 +5,25 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from headrace.compile.bound import BoundReader
-from headrace.compile.join import Side
+from headrace.compile.join import JoinSide
+from headrace.compile.join_bound import JoinBoundReader
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import MINUTE, SECOND
 from headrace.define.dialect import parse_query
 
 AT = Origin("shop.sql", 1)
-LEFT, RIGHT = Side("o", "orders", "ts"), Side("p", "payments", "at")
+LEFT, RIGHT = JoinSide("o", "orders", "ts"), JoinSide("p", "payments", "at")
 
 
 def bound(text: str) -> tuple[int, int]:
     on = parse_query(f"SELECT 1 FROM o JOIN p ON o.id = p.id AND {text}", AT).args["joins"][0]
     sides = {"o": LEFT, "p": RIGHT}
 
-    def side_of(column: exp.Column) -> Side | None:
+    def side_of(column: exp.Column) -> JoinSide | None:
         return sides.get(column.table)
 
-    return BoundReader(LEFT, RIGHT, side_of, "v").read(on.args["on"], AT)
+    return JoinBoundReader(LEFT, RIGHT, side_of, "v").read(on.args["on"], AT)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_table_means_the_same_as_its_sql(analyser: SparkAnalyser, tmp_path: Pa
         ),
         (
             "rule,type,SET f\na,1,x\nb,O,y\n",
-            "BadDefinition: rule 'b', row 3, column 'type': 'O' is no number, and type is INT\n"
+            "BadDefinition: rule 'b', row 3, column 'type': 'O' is not a number, and type is INT\n"
             "  at d.csv:3",
         ),
         (

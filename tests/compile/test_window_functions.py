@@ -7,12 +7,12 @@ import pytest
 from sqlglot import exp
 
 from headrace.compile.plan import StepPlan
-from headrace.compile.window_words import (
+from headrace.compile.window_functions import (
     OrderedWindow,
-    for_spark,
     read_window,
+    to_spark_windows,
     window_edge,
-    window_word,
+    window_function,
 )
 from headrace.compile.windows import (
     CountWindow,
@@ -105,7 +105,7 @@ def test_an_edge_is_told_from_other_columns(expression: str, edge: str | None) -
     ],
 )
 def test_spark_hears_its_own_words_only(text: str, said: str) -> None:
-    assert for_spark(text, parse_query(text, AT)) == said
+    assert to_spark_windows(text, parse_query(text, AT)) == said
 
 
 def ordered(text: str) -> OrderedWindow:
@@ -142,4 +142,4 @@ def test_a_punctuated_window_has_its_own_number(
 
 
 def test_other_calls_are_no_windows() -> None:
-    assert window_word(exp.func("hash")) is None
+    assert window_function(exp.func("hash")) is None

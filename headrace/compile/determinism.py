@@ -1,7 +1,7 @@
-"""What a definition may not say of the present: its events are computed at different times.
+"""A definition must be deterministic: batch and speed compute its events at different times.
 
-A word such as 'now' is found here; what else moves, Spark's analyser knows (spark/determinism.py).
-tests/plans/error_uncertain_moment.sql has the sentence.
+Relative timestamps such as 'now' are found here; Spark's analyser finds everything else
+(spark/determinism.py). tests/plans/error_uncertain_moment.sql has the message.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from headrace.define.dialect import sql_of
 _MOMENT = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE)
 
 
-def refuse_moving_moments(tree: exp.Expr, origin: Origin | None) -> None:
-    """TIMESTAMP 'now' is the moment at which Spark reads it, and no trace is left of the word."""
+def refuse_relative_times(tree: exp.Expr, origin: Origin | None) -> None:
+    """Refuse TIMESTAMP 'now' and the like: Spark replaces it by a constant while parsing."""
     for cast in tree.find_all(exp.Cast):
         if isinstance(cast.this, exp.Literal) and _MOMENT.fullmatch(cast.this.name):
             raise not_deterministic(sql_of(cast.this), origin)
@@ -26,7 +26,7 @@ def refuse_moving_moments(tree: exp.Expr, origin: Origin | None) -> None:
 
 def not_deterministic(what: str, origin: Origin | None) -> Unsupported:
     return Unsupported(
-        f"{what} gives another value each time",
-        hint="a definition speaks of its events only; ask about the present in a query.",
+        f"{what} is not deterministic",
+        hint="a definition depends on its events only; use the current time in an ad-hoc query.",
         origin=origin,
     )

@@ -1,9 +1,9 @@
 """How far apart the events of a joined pair may be, read from ON.
 
 `BETWEEN` and comparisons of the two event times, plus or minus INTERVAL literals, bound the
-distance d = right's time - left's time from below and from above. Without a bound from both sides
-an event would have to be kept for ever, so such a join is refused. tests/compile/test_bound.py
-reads the forms in which a bound can be written.
+distance d = right's time - left's time from below and from above. Without both bounds events would
+have to be kept without limit, so such a join is refused. tests/compile/test_join_bound.py reads the
+forms of a bound.
 """
 
 from __future__ import annotations
@@ -12,17 +12,21 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from headrace.compile.join import Side
+from headrace.compile.join import JoinSide
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
 from headrace.core.time import duration_us
 
 
-class BoundReader:
+class JoinBoundReader:
     """Reads the ON of a join; `side_of` says which stream a column belongs to, if any."""
 
     def __init__(
-        self, left: Side, right: Side, side_of: Callable[[exp.Column], Side | None], name: str
+        self,
+        left: JoinSide,
+        right: JoinSide,
+        side_of: Callable[[exp.Column], JoinSide | None],
+        name: str,
     ) -> None:
         self.left, self.right, self.side_of, self.name = left, right, side_of, name
         self.lowers: list[int] = []
@@ -43,8 +47,8 @@ class BoundReader:
         if not self.lowers or not self.uppers:
             raise Unsupported(
                 f"'{self.name}' joins streams without a bound on how far apart their events are",
-                detail="an event would have to be kept for ever, since its partner could still "
-                f"come. Event times are {self._shown(self.left)} and {self._shown(self.right)}.",
+                detail="all events would have to be kept, because a partner could still arrive. "
+                f"Event times are {self._shown(self.left)} and {self._shown(self.right)}.",
                 hint=f"bound it from both sides: {self._example()}.",
                 origin=origin,
             )
@@ -56,7 +60,7 @@ class BoundReader:
             )
         return max(self.lowers), min(self.uppers)
 
-    def _shown(self, side: Side) -> str:
+    def _shown(self, side: JoinSide) -> str:
         return f"{side.alias}.{side.time}"
 
     def _example(self) -> str:
@@ -86,7 +90,7 @@ class BoundReader:
 
     def _compare(self, kind: type[exp.Expr], one: exp.Expr, other: exp.Expr) -> None:
         """Take `one >= other` and the like as a bound, if both are event times."""
-        first, second = self._moment(one), self._moment(other)
+        first, second = self._time(one), self._time(other)
         if first is None or second is None or first[0] == second[0]:
             return
         greater, strict = kind in (exp.GTE, exp.GT), int(kind in (exp.GT, exp.LT))
@@ -98,15 +102,15 @@ class BoundReader:
         else:
             self.uppers.append(distance - strict)
 
-    def _moment(self, expression: exp.Expr) -> tuple[Side, int] | None:
-        """An event time and what is added to it, for `o.ts + INTERVAL 1 HOUR`."""
+    def _time(self, expression: exp.Expr) -> tuple[JoinSide, int] | None:
+        """An event time and the microseconds added to it, for `o.ts + INTERVAL 1 HOUR`."""
         expression = expression.unnest()
         if isinstance(expression, exp.Column):
             side = self.side_of(expression)
             return (side, 0) if side and expression.name.lower() == side.time.lower() else None
         if not isinstance(expression, exp.Add | exp.Sub):
             return None
-        found = self._moment(expression.left)
+        found = self._time(expression.left)
         if found is None or not isinstance(expression.right, exp.Interval):
             return None
         sign = 1 if isinstance(expression, exp.Add) else -1

@@ -1,6 +1,7 @@
-"""Columns that are not said by a SELECT: those of patterns, thresholds, rules and processors.
+"""The lineage of columns that do not come from a SELECT: those of patterns, thresholds, decision
+rules and processors.
 
-Each is told with what it is made of, given what the columns of the query below are made of.
+The sources of each are derived from the sources of the columns of the query below.
 tests/compile/test_lineage.py reads each.
 """
 
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from headrace.compile.derive import REACHED
+from headrace.compile.derive import THRESHOLD_COLUMNS
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.core.pattern import RowsPerMatch
@@ -21,22 +22,22 @@ from headrace.define.rules import CellTest, DecisionRule, DecisionRules, SqlFrag
 
 Sources = set[tuple[str, str]]  # object and column
 Selected = Mapping[str, Sources]
-Made = Iterator[tuple[str, Sources]]
-ROWS = "*"  # in place of a column: the rows themselves
+ColumnSources = Iterator[tuple[str, Sources]]
+ROWS = "*"  # instead of a column: the rows themselves
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
-    """The columns of the query below, and what else is known of it."""
+class SourceColumns:
+    """The columns of the query below, with their sources."""
 
     selected: Selected
     time: str | None  # the column of the event time
-    outputs: tuple[str, ...] = ()  # the columns of a processor, which only functions.py says
-    passed: tuple[str, ...] = ()  # the columns of a stream that rules decide on
+    outputs: tuple[str, ...] = ()  # the columns of a processor, which functions.py defines
+    passed: tuple[str, ...] = ()  # the columns of the stream that decision rules read
 
 
-def made_columns(definition: QueryDefinition, below: Below) -> Made:
-    """The columns that come out of a definition, and what each is made of."""
+def column_sources(definition: QueryDefinition, below: SourceColumns) -> ColumnSources:
+    """The columns of a definition, each with its sources."""
     if definition.match:
         return _matched(definition.match, below.selected)
     if threshold := definition.threshold:
@@ -49,7 +50,7 @@ def made_columns(definition: QueryDefinition, below: Below) -> Made:
     return iter(below.selected.items())
 
 
-def _matched(match: MatchDefinition, selected: Selected) -> Made:
+def _matched(match: MatchDefinition, selected: Selected) -> ColumnSources:
     given: dict[str, Sources] = {}
     if match.rows is not RowsPerMatch.ONE:
         given |= selected
@@ -63,15 +64,15 @@ def _matched(match: MatchDefinition, selected: Selected) -> Made:
             yield item.alias_or_name, _named(_names(item), given)
 
 
-def _reached(keys: Iterable[str], below: Below) -> Made:
+def _reached(keys: Iterable[str], below: SourceColumns) -> ColumnSources:
     for key in keys:
         yield key, _named([key], below.selected)
-    for name in REACHED:
+    for name in THRESHOLD_COLUMNS:
         yield name, _named([below.time] if below.time else [], below.selected)
 
 
-def _decided(rules: DecisionRules, below: Below) -> Made:
-    """What a rule sets depends on its value and on what is tested before it is taken."""
+def _decided(rules: DecisionRules, below: SourceColumns) -> ColumnSources:
+    """The sources of a field are those of its values and of all conditions."""
     selected = below.selected
     tested = _all(_tested(rule, selected) for rule in rules.every)
     fields = {field.lower() for field in rules.fields}
@@ -93,7 +94,7 @@ def _text(test: SqlFragment | CellTest) -> str:
 
 
 def _said(sql: str, selected: Selected) -> Sources:
-    """What the columns that a piece of SQL names are made of."""
+    """The sources of the columns that an SQL fragment names."""
     return _all(_named(_names(item), selected) for item in _items(f"SELECT {sql}"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.errors import (
     BadRequest,
     HeadraceError,
@@ -49,18 +49,18 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     ),
     "users EMIT EARLY EVERY 3 EVENTS": (
         Unsupported,
-        "view 'users' does not say how many events a row has, so EVERY n EVENTS cannot be counted",
+        "view 'users' does not show how many events a row has, so EVERY n EVENTS cannot be counted",
     ),
     "some EMIT EARLY EVERY 3 EVENTS": (
         Unsupported,
-        "view 'some' does not say how many events a row has, so EVERY n EVENTS cannot be counted",
+        "view 'some' does not show how many events a row has, so EVERY n EVENTS cannot be counted",
     ),
     "hits DISCARDING": (
-        Unsupported, "column 'slowest' of view 'hits' cannot be told DISCARDING",
+        Unsupported, "column 'slowest' of view 'hits' cannot be sent DISCARDING",
     ),
-    "users DISCARDING": (Unsupported, "column 'users' of view 'users' cannot be told DISCARDING"),
+    "users DISCARDING": (Unsupported, "column 'users' of view 'users' cannot be sent DISCARDING"),
     "pages DISCARDING": (
-        Unsupported, "view 'pages' does not show its keys, so it cannot be told DISCARDING",
+        Unsupported, "view 'pages' does not show its keys, so it cannot be sent DISCARDING",
     ),
     "hidden EMIT EARLY EVERY 3 EVENTS": (
         Unsupported, "view 'hidden' does not show its keys, so EVERY n EVENTS cannot be counted",
@@ -68,15 +68,15 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     "nameless EMIT ON TIME": (
         Unsupported,
         "view 'nameless' has sessions and does not show its keys, so one that was sent cannot be "
-        "taken back when it is merged",
+        "retracted when it is merged",
     ),
     "long EMIT ALLOWED LATENESS INTERVAL 1 SECOND": (
         Unsupported,
         "view 'long' has sessions and does not show its keys, so one that was sent cannot be "
-        "taken back when it is merged",
+        "retracted when it is merged",
     ),
     "hidden DISCARDING": (
-        Unsupported, "view 'hidden' does not show its keys, so it cannot be told DISCARDING",
+        Unsupported, "view 'hidden' does not show its keys, so it cannot be sent DISCARDING",
     ),
 }  # fmt: skip
 

@@ -1,10 +1,10 @@
-"""From MATCH_RECOGNIZE to its plan: what the matcher reads of every event, the pattern, and the
-stream's rows of what it finds.
+"""Compiles MATCH_RECOGNIZE: the columns that the matcher reads, the pattern, and the SELECT of the
+matches.
 
-The columns that speak of one event are Spark's, before the match; so are the measures' operations,
-after it. Only what compares events of a match with each other is the matcher's own.
-tests/plans/error_spark_match_*.sql hold what is refused; tests/transcripts/match_*.yaml say what it
-means.
+Expressions over one event are computed by Spark before the match, and the operations of measures by
+Spark after it. Only expressions that compare events of a match are evaluated by the matcher.
+tests/plans/error_spark_match_*.sql have what is refused; tests/transcripts/match_*.yaml define the
+semantics.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as replaced
 from sqlglot import exp
 
-from headrace.compile.carried_value import carried_form, carried_type
-from headrace.compile.carry import Carried, EventOrder, relation_ddl
-from headrace.compile.derive import MADE, check_stateless
-from headrace.compile.keyed import known_keys, needed_time
+from headrace.compile.carried_value import carried_sql, carried_type
+from headrace.compile.carry import CarriedStream, EventOrder, relation_ddl
+from headrace.compile.derive import ROW_COLUMNS, check_stateless
+from headrace.compile.determinism import refuse_relative_times
+from headrace.compile.fold_inputs import declared_keys, require_event_time
 from headrace.compile.lower import Analyse, select_of
-from headrace.compile.match_conditions import Conditions
-from headrace.compile.moments import refuse_moving_moments
-from headrace.compile.navigation import BIGINT, Leaf, Leaves, MatcherInputs
+from headrace.compile.match_conditions import ConditionCompiler
+from headrace.compile.navigation import BIGINT, MatcherInputs, NavigationReader, TypedExpression
 from headrace.compile.plan import CarryPlan, MatchPlan
-from headrace.compile.resolve import Resolved
+from headrace.compile.resolve import ResolvedQuery
 from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.event import CUT, DATED, HIDDEN, TIME
 from headrace.core.mistakes import Mistakes
@@ -44,12 +44,12 @@ from headrace.pattern.check import check
 from headrace.pattern.matcher import Matcher
 from headrace.pattern.reach import starts
 
-NUMBER = Leaf(MatchNumber(), BIGINT)
+NUMBER = TypedExpression(MatchNumber(), BIGINT)
 _BACK = {"TIMESTAMP": "timestamp_micros({})", "DATE": "date_from_unix_date({})"}
 
 
-def matched_stream(
-    resolved: Resolved,
+def match_stream(
+    resolved: ResolvedQuery,
     source: exp.Select,
     time: str | None,
     name: str,
@@ -57,18 +57,18 @@ def matched_stream(
     *,
     closed: bool = False,
     steps_max: int | None = None,
-) -> Carried:
-    """A stream that a pattern makes, cut in the same three as a carried one. `closed` says that all
-    its events are there, `steps_max` how many steps the search of a key may take.
+) -> CarriedStream:
+    """Compile a stream with a pattern, with the same three parts as any carried stream. `closed`:
+    no more events will come. `steps_max`: the maximum number of steps of the search in a key.
     """
     match = resolved.definition.match
     assert match is not None
-    return _Matching(resolved, match, source, time, name, analyse, closed, steps_max).cut()
+    return _MatchCompiler(resolved, match, source, time, name, analyse, closed, steps_max).compile()
 
 
 @dataclass(slots=True)
-class _Matching:
-    resolved: Resolved
+class _MatchCompiler:
+    resolved: ResolvedQuery
     match: MatchDefinition
     source: exp.Select
     time: str | None
@@ -77,10 +77,10 @@ class _Matching:
     closed: bool
     steps_max: int | None
 
-    def cut(self) -> Carried:
+    def compile(self) -> CarriedStream:
         inputs = MatcherInputs(self.resolved.stream_alias, self.type_of)
         passed: dict[str, tuple[str, Type]] = {}
-        leaves: dict[str, tuple[str, Leaf]] = {}
+        leaves: dict[str, tuple[str, TypedExpression]] = {}
         mistakes = Mistakes()
         with mistakes.noted():
             self.check_order()
@@ -104,22 +104,22 @@ class _Matching:
         )
         given = {name: _given(column, type) for name, (column, type) in passed.items()}
         select = self.select(self.ordered(given, measures))
-        return Carried(plan, select, relation_ddl(plan, self.analyse, self.origin))
+        return CarriedStream(plan, select, relation_ddl(plan, self.analyse, self.origin))
 
     @property
     def origin(self) -> Origin:
         return self.resolved.definition.query_origin
 
-    # What the matcher reads
+    # Inputs of the matcher
 
     def columns(self) -> list[str]:
         found = self.analyse(sql_of(self.source), self.origin)
         return [name for name, _ in found if not name.startswith("_")]
 
     def passed(self) -> list[str]:
-        """The stream's columns that come out: the key's, and with ALL ROWS all of them."""
+        """The stream's columns in the result: the key's, and with ALL ROWS all of them."""
         columns = self.columns()
-        keys = known_keys(self.resolved, self.match.keys, columns)
+        keys = declared_keys(self.resolved, self.match.keys, columns)
         if self.match.rows is RowsPerMatch.ONE:
             return keys
         ordered = {_plain(phrase.sql) for phrase in self.match.order}
@@ -143,13 +143,13 @@ class _Matching:
         return select_of(self.source, items, [f"{TIME} IS NOT NULL"])
 
     def check_order(self) -> None:
-        """The rows of a query may be in any order, those of a stream are in that of events."""
-        moment = needed_time(self.resolved, self.time)
-        said = [phrase.sql for phrase in self.match.order]
-        if not self.closed and [_plain(sql) for sql in said] != [moment.lower()]:
+        """A query may have any order; a stream is ordered by event time."""
+        time = require_event_time(self.resolved, self.time)
+        order = [phrase.sql for phrase in self.match.order]
+        if not self.closed and [_plain(sql) for sql in order] != [time.lower()]:
             raise self.refused(
-                f"ORDER BY {', '.join(said)} is not the order of events",
-                f"write ORDER BY {moment}; events of one moment follow their place in the log.",
+                f"ORDER BY {', '.join(order)} is not the event time",
+                f"write ORDER BY {time}; events with the same time are in the order of the log.",
                 self.match.order[0].origin,
             )
 
@@ -158,7 +158,7 @@ class _Matching:
     def pattern(
         self,
         conditions: tuple[tuple[str, Expression], ...],
-        leaves: dict[str, tuple[str, Leaf]],
+        leaves: dict[str, tuple[str, TypedExpression]],
         columns: tuple[str, ...],
     ) -> Pattern:
         match = self.match
@@ -173,7 +173,7 @@ class _Matching:
             for each in (error, *error.others):
                 each.origin = self.origin
             raise
-        # A pattern that needs no bound is not computed again because the setting has changed.
+        # A pattern that needs no limit is not rebuilt when the setting changes.
         return made if Matcher(made).free else replaced(made, steps_max=self.steps_max)
 
     def conditions(
@@ -191,19 +191,19 @@ class _Matching:
         known = variables(self.match.node)
         if phrase.name not in known:
             raise self.refused(
-                f"DEFINE speaks of {phrase.name}, which is not in the pattern",
+                f"DEFINE has a condition of {phrase.name}, which is not in the pattern",
                 f"the pattern has {', '.join(sorted(known))}.",
                 phrase.origin,
             )
-        leaves = Leaves(inputs, self.names(), phrase.origin)
+        leaves = NavigationReader(inputs, self.names(), phrase.origin)
         if "final_nav_" in phrase.sql or "final_agg_" in phrase.sql:
-            raise leaves.refused("FINAL has no place in DEFINE: the match is not complete there")
+            raise leaves.refused("FINAL is not valid in DEFINE: the match is not complete there")
         node = self.parsed(phrase)
         for part in node.walk():
             leaves.refuse_aggregate(part)
-        lowering = Conditions(leaves, phrase.name)
+        lowering = ConditionCompiler(leaves, phrase.name)
         if lowering.of_row(node):
-            # Spark's NULL is not true, and the matcher need not tell it from false.
+            # NULL is not true, so the matcher can treat it as false.
             node = exp.func("coalesce", node.copy(), exp.false())
         return lowering.lower(node)
 
@@ -218,8 +218,9 @@ class _Matching:
         return known | {name for name, _ in subsets}
 
     def starts(self, pattern: Pattern) -> str | None:
-        """SQL over the matcher's columns that is true where a match may begin; None if a key's
-        events matter though no match begins."""
+        """SQL over the matcher's columns that is true for events with which a match may begin; None
+        if other events of a key matter too.
+        """
         named = starts(pattern)
         tests = dict(pattern.conditions)
         if named is None:
@@ -228,10 +229,13 @@ class _Matching:
         columns = [t.column for t in found if isinstance(t, Value) and t.place == RowNavigation()]
         return " OR ".join(columns) if len(columns) == len(named) else None
 
-    # What comes out
+    # Outputs
 
     def measures(
-        self, inputs: MatcherInputs, leaves: dict[str, tuple[str, Leaf]], mistakes: Mistakes
+        self,
+        inputs: MatcherInputs,
+        leaves: dict[str, tuple[str, TypedExpression]],
+        mistakes: Mistakes,
     ) -> dict[str, str]:
         made: dict[str, str] = {}
         for phrase in self.match.measures:
@@ -239,12 +243,12 @@ class _Matching:
                 made[phrase.name] = self.measure(phrase, inputs, leaves)
         if self.match.rows is not RowsPerMatch.UNMATCHED:
             return made
-        # A row that is in no match has no number, and then none of the measures.
+        # A row that is in no match has no match number, and its measures are NULL.
         column, _ = leaves.setdefault("nav_match_number()", (f"m{len(leaves)}", NUMBER))
         return {name: f"CASE WHEN {column} IS NOT NULL THEN {m} END" for name, m in made.items()}
 
     def ordered(self, given: dict[str, str], measures: dict[str, str]) -> dict[str, str]:
-        """The columns that come out: key and time, measures, and the others."""
+        """The columns of the result: key and time, measures, and the others."""
         names = [*given, *(phrase.name for phrase in self.match.measures)]
         folded = [name.lower() for name in names]
         if twice := [name for name in folded if folded.count(name) > 1]:
@@ -256,10 +260,13 @@ class _Matching:
         return {**dict(columns[:first]), **measures, **dict(columns[first:])}
 
     def measure(
-        self, phrase: NamedExpression, inputs: MatcherInputs, leaves: dict[str, tuple[str, Leaf]]
+        self,
+        phrase: NamedExpression,
+        inputs: MatcherInputs,
+        leaves: dict[str, tuple[str, TypedExpression]],
     ) -> str:
-        """The measure as SQL over what the matcher gives."""
-        reader = Leaves(inputs, self.names(), phrase.origin)
+        """The measure as SQL over the matcher's results."""
+        reader = NavigationReader(inputs, self.names(), phrase.origin)
 
         def after(node: exp.Expr) -> exp.Expr:
             leaf = reader.leaf(node)
@@ -277,16 +284,18 @@ class _Matching:
         select = parse_select(self.match.select, self.origin)
         table = next(t for t in select.find_all(exp.Table) if t.name == MATCHED)
         alias = table.alias or MATCHED
-        items = ", ".join([*(f"{sql} AS `{name}`" for name, sql in rows.items()), *MADE])
+        items = ", ".join([*(f"{sql} AS `{name}`" for name, sql in rows.items()), *ROW_COLUMNS])
         made = f"SELECT {items} FROM {self.name}"
         if self.closed:
             made = f"SELECT {', '.join(f'`{name}`' for name in rows)} FROM ({made})"
         inner = parse_query(made, self.origin)
         table.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
         if self.closed:
-            return select  # a query may do with the matches what it likes
+            return select  # an ad-hoc query may use the matches in any way
         if len(list(select.find_all(exp.Subquery))) > 1 or select.args.get("joins"):
-            raise self.refused("MATCH_RECOGNIZE stands alone in FROM", "join what it makes.")
+            raise self.refused(
+                "MATCH_RECOGNIZE must be the only relation in FROM", "join what it makes."
+            )
         expressions: list[exp.Expr] = []
         for item in select.expressions:
             expressions += [exp.column(name) for name in rows] if item.is_star else [item]
@@ -297,7 +306,7 @@ class _Matching:
 
     def parsed(self, phrase: NamedExpression) -> exp.Expr:
         query = parse_query(f"SELECT {phrase.sql}", phrase.origin)
-        refuse_moving_moments(query, phrase.origin)
+        refuse_relative_times(query, phrase.origin)
         made: exp.Expr = query.expressions[0]
         return made
 
@@ -308,20 +317,20 @@ class _Matching:
 
 
 def _plain(order: str) -> str:
-    """The column of an ORDER BY item, as far as it is one."""
+    """The lowercase column name of an ORDER BY item, if it is a column."""
     return order.replace(" ", "").lower().removesuffix("asc").split(".")[-1].strip("`")
 
 
 def _sent(sql: str, type: Type) -> str:
-    """The value as the matcher takes it: times are numbers, conditions stay conditions."""
-    return sql if type.nested or type.name == "BOOLEAN" else carried_form(type, sql)
+    """SQL of a value as the matcher reads it: times are numbers, booleans are unchanged."""
+    return sql if type.nested or type.name == "BOOLEAN" else carried_sql(type, sql)
 
 
 def _kept(type: Type) -> str:
-    """The Spark type of a value that the matcher gives."""
+    """The Spark type of a result of the matcher."""
     return "BIGINT" if type.name in _BACK else type.spark
 
 
 def _given(column: str, type: Type) -> str:
-    """SQL that makes of a given value what it was."""
+    """SQL that converts a result of the matcher back to its type."""
     return _BACK.get(type.name, "{}").format(column)

@@ -1,15 +1,17 @@
-"""What a fold needs of one stream: the columns of its key, and an event time that orders it."""
+"""The inputs that a fold requires of a stream: the columns of its key, and an event time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.compile.resolve import Resolved
+from headrace.compile.resolve import ResolvedQuery
 from headrace.core.errors import UnknownColumn, Unsupported
 
 
-def known_keys(resolved: Resolved, keys: Sequence[str], columns: Sequence[str]) -> list[str]:
-    """The key's columns as the stream below declares them."""
+def declared_keys(
+    resolved: ResolvedQuery, keys: Sequence[str], columns: Sequence[str]
+) -> list[str]:
+    """The key's columns, spelled as the stream below declares them."""
     declared = {column.lower(): column for column in columns if not column.startswith("_")}
     if missing := [key for key in keys if key.lower() not in declared]:
         raise UnknownColumn(
@@ -21,8 +23,8 @@ def known_keys(resolved: Resolved, keys: Sequence[str], columns: Sequence[str]) 
     return [declared[key.lower()] for key in keys]
 
 
-def needed_time(resolved: Resolved, time: str | None) -> str:
-    """The event time column, without which there is no order."""
+def require_event_time(resolved: ResolvedQuery, time: str | None) -> str:
+    """The event time column; Unsupported if there is none, because a fold needs an order."""
     if time is None:
         raise Unsupported(
             f"stream '{resolved.definition.name}' needs its events in order, and their "

@@ -1,9 +1,9 @@
-"""What must be known of a stream to tell its rows, or why it cannot be told.
+"""Resolves a subscription to a stream, or refuses it.
 
-A subscriber of a stream comes back with a position, so its rows must be a function of the events
-between two positions of one log. Those of a declared stream are, and those of a stateless stream
-over one; a carried row depends on what came before, and a joined one on another log.
-tests/compile/test_follow.py reads each refusal.
+A subscriber resumes from a position, so the rows must be a function of the events between two
+positions of one log. That is true for declared streams and for stateless streams over one of them.
+The rows of a carried stream depend on earlier events, and those of a join on another log.
+tests/compile/test_stream_subscription.py reads each error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 from sqlglot import exp
 
-from headrace.compile.moments import refuse_moving_moments
+from headrace.compile.determinism import refuse_relative_times
 from headrace.compile.plan import DerivedPlan, Plan, StreamPlan, TablePlan
 from headrace.core.errors import NotFound, Unsupported
 from headrace.core.event import HIDDEN, RAW
@@ -28,18 +28,18 @@ _ORIGIN = Origin("subscription", 1)
 T = TypeVar("T", StreamPlan, DerivedPlan)
 
 
-class Followed(msgspec.Struct, frozen=True):
-    """Which rows a subscription to a stream is about; equal ones are told together."""
+class SubscribedStream(msgspec.Struct, frozen=True):
+    """The rows of a subscription to a stream; equal subscriptions share one reader."""
 
     name: str
-    stream: StreamPlan  # whose events they come of
-    sql: str = ""  # a derived stream's rows, each with its place in the log
+    stream: StreamPlan  # the declared stream
+    sql: str = ""  # of a derived stream: its rows, each with its position in the log
     tables: tuple[TablePlan, ...] = ()
     condition: str = ""
 
     @property
     def plain(self) -> bool:
-        """Whether they are the events as they are stored, all of them."""
+        """Whether the rows are all events, as they are stored."""
         return not self.sql and not self.condition and not self.stream.schema.computed
 
     @property
@@ -48,7 +48,7 @@ class Followed(msgspec.Struct, frozen=True):
 
 
 def is_stream(plan: Plan, name: str) -> bool:
-    """Whether a stream is subscribed to, and not a view; NotFound if there is neither."""
+    """Whether the name is that of a stream and not of a view; NotFound if it is neither."""
     streams = [stream.name for stream in plan.streams]
     streams += [derived.name for derived in plan.shown_derived]
     if name.lower() in map(str.lower, streams):
@@ -61,16 +61,16 @@ def is_stream(plan: Plan, name: str) -> bool:
     return False
 
 
-def followed(plan: Plan, asked: StreamSubscription) -> Followed:
-    """What the subscription is about; an error says why it cannot be told."""
-    condition = _said(asked.condition) if asked.condition else ""
-    stream = _named(plan.streams, asked.stream)
+def subscribed_stream(plan: Plan, subscription: StreamSubscription) -> SubscribedStream:
+    """The stream and rows of a subscription; Unsupported if it has no position to resume from."""
+    condition = _said(subscription.condition) if subscription.condition else ""
+    stream = _named(plan.streams, subscription.stream)
     if stream is not None:
-        return Followed(stream.name, stream, condition=condition)
-    derived = _named(plan.shown_derived, asked.stream)
+        return SubscribedStream(stream.name, stream, condition=condition)
+    derived = _named(plan.shown_derived, subscription.stream)
     assert derived is not None
     _check_one_by_one(plan, derived)
-    return Followed(
+    return SubscribedStream(
         derived.name,
         plan.stream(derived.stream),
         placed(derived.sql),
@@ -80,9 +80,9 @@ def followed(plan: Plan, asked: StreamSubscription) -> Followed:
 
 
 def _said(condition: str) -> str:
-    """A condition in the words of definitions; whether it is certain otherwise, Spark says."""
+    """A condition, normalized. Spark checks later whether it is deterministic otherwise."""
     query = parse_query(f"SELECT 1 WHERE {condition}", _ORIGIN)
-    refuse_moving_moments(query, None)
+    refuse_relative_times(query, None)
     return sql_of(query.args["where"].this)
 
 
@@ -91,11 +91,11 @@ def _named(known: Iterable[T], name: str) -> T | None:
 
 
 def _check_one_by_one(plan: Plan, derived: DerivedPlan) -> None:
-    """Refuse rows that are made of more than one event."""
+    """Refuse rows that depend on more than one event."""
     joined = all(stream.name != derived.stream for stream in plan.streams)
     if not derived.carry and not joined:
         return
-    why = "joins two streams" if joined else "is carried from event to event"
+    why = "joins two streams" if joined else "is stateful"
     raise Unsupported(
         f"stream '{derived.name}' {why}, so it has no position to subscribe from",
         hint=f"add CREATE RULE name AS SELECT * FROM {derived.name}, and "
@@ -104,7 +104,7 @@ def _check_one_by_one(plan: Plan, derived: DerivedPlan) -> None:
 
 
 def placed(sql: str) -> str:
-    """A stateless stream's SELECT with the hidden columns of the event that each row comes of.
+    """A stateless stream's SELECT with the hidden columns of each row's event.
 
     >>> placed("SELECT upper(user) AS who FROM clicks AS c WHERE ms > 9")[:61]
     'SELECT upper(user) AS who, c._partition, c._offset, c._arrive'

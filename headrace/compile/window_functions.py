@@ -1,11 +1,10 @@
-"""The words for windows: one table of what each call means.
+"""The window functions.
 
-Spark says what window() and session_window() mean; the others are ours. What is not Spark's is said
-to Spark's analyser in its own words, in one place: `for_spark`. The key of count_window() and
-punctuated_window() is what a carried step says of each event: its number in the order of its key,
-or the number of its window. A count window is a sliding window over these numbers.
-tests/compile/test_window_words.py checks what each call means, tests/plans the sentences of those
-that are refused.
+window() and session_window() are Spark's; the others are ours. For Spark's analyser, ours are
+replaced by an expression of the same type, by `to_spark_windows`. The key of count_window() and
+punctuated_window() is computed by a step of a fold: the number of an event within its key, or the
+number of its window. A count window is a sliding window over these numbers.
+tests/compile/test_window_functions.py checks each call, tests/plans the error messages.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ NUMBER, ENDS = "_number", "_ends"
 
 @dataclass(frozen=True, slots=True)
 class OrderedWindow:
-    """A step that numbers events or windows, the condition it reads, and what is kept of it."""
+    """A fold step that numbers events or windows, its condition, and its window."""
 
     step: StepPlan
     condition: str | None = None
@@ -43,47 +42,47 @@ class OrderedWindow:
 
     @property
     def key_sql(self) -> str:
-        """The stored key of an event, of the number that the step gave it."""
+        """The stored key of an event, from the number that the step computed."""
         return self.window.key_sql(NUMBER) if self.window else NUMBER
 
 
 @dataclass(frozen=True, slots=True)
-class WindowWord:
-    """What a call means, and where Spark does not know it, something of the same type that it
-    does know.
+class WindowFunction:
+    """How a call is read and, if Spark does not know the function, its replacement of the same
+    type.
     """
 
     read: Callable[[list[exp.Expr]], WindowPlan | OrderedWindow]
-    in_sparks_words: Callable[[exp.Expr], exp.Expr] | None = None
-    alone: bool = False  # whether an event is in such a window whatever other events there are
+    spark_equivalent: Callable[[exp.Expr], exp.Expr] | None = None
+    alone: bool = False  # whether the window of an event does not depend on other events
 
 
-def window_word(expression: exp.Expr) -> str | None:
-    """The word of a call that is a window, if it is one."""
+def window_function(expression: exp.Expr) -> str | None:
+    """The name of the window function that is called; None if there is none."""
     name = expression.name.lower() if isinstance(expression, exp.Anonymous) else ""
-    return name if name in WORDS else None
+    return name if name in WINDOW_FUNCTIONS else None
 
 
 def window_edge(expression: exp.Expr) -> str | None:
     """`start` or `end` for window.start and window(…).end."""
-    called = isinstance(expression, exp.Dot) and window_word(expression.this)
-    named = isinstance(expression, exp.Column) and expression.table.lower() in WORDS
+    called = isinstance(expression, exp.Dot) and window_function(expression.this)
+    named = isinstance(expression, exp.Column) and expression.table.lower() in WINDOW_FUNCTIONS
     name = expression.name.lower()
     return name if (called or named) and name in _EDGES else None
 
 
 def read_window(call: exp.Expr, origin: Origin) -> WindowPlan | OrderedWindow:
-    """The windows that a call means."""
+    """The window of a call."""
     try:
-        return WORDS[call.name.lower()].read(call.expressions)
+        return WINDOW_FUNCTIONS[call.name.lower()].read(call.expressions)
     except Unsupported as error:
         error.origin = origin
         raise
 
 
 def check_windows(query: exp.Query, origin: Origin) -> None:
-    """Refuse in our words, before Spark does in its own, what is no window or more than one."""
-    calls = {sql_of(node): node for node in query.walk() if window_word(node)}
+    """Refuse windows that are not valid, or more than one, with our messages instead of Spark's."""
+    calls = {sql_of(node): node for node in query.walk() if window_function(node)}
     windows = {read_window(call, origin) for call in calls.values()}
     if len(windows) > 1:
         raise Unsupported(
@@ -91,19 +90,19 @@ def check_windows(query: exp.Query, origin: Origin) -> None:
         )
 
 
-def for_spark(text: str, query: exp.Query) -> str:
-    """A definition's text as Spark's analyser can read it: with the same names and types."""
+def to_spark_windows(text: str, query: exp.Query) -> str:
+    """A definition's text for Spark's analyser, with the same names and types."""
     if not any(map(_translation, query.walk())):
         return text
-    return sql_of(query.transform(_in_sparks_words))
+    return sql_of(query.transform(_to_spark))
 
 
 def _translation(node: exp.Expr) -> Callable[[exp.Expr], exp.Expr] | None:
-    word = window_word(node)
-    return WORDS[word].in_sparks_words if word else None
+    word = window_function(node)
+    return WINDOW_FUNCTIONS[word].spark_equivalent if word else None
 
 
-def _in_sparks_words(node: exp.Expr) -> exp.Expr:
+def _to_spark(node: exp.Expr) -> exp.Expr:
     if translate := _translation(node):
         selected = isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
         return exp.alias_(translate(node), node.name.lower()) if selected else translate(node)
@@ -167,14 +166,14 @@ def _read_session(arguments: list[exp.Expr]) -> SessionWindow:
 def _read_landmark(arguments: list[exp.Expr]) -> LandmarkWindow:
     if len(arguments) != 2 or not _is_text(arguments[1]):
         raise Unsupported(
-            "a landmark is a moment, written as text",
+            "a landmark is a timestamp, written as text",
             hint="write landmark_window(ts, '2026-01-01 00:00:00').",
         )
     try:
         return LandmarkWindow(offset=from_iso(arguments[1].name))
     except ValueError:
         raise Unsupported(
-            f"'{arguments[1].name}' is not a moment",
+            f"'{arguments[1].name}' is not a timestamp",
             hint="write landmark_window(ts, '2026-01-01 00:00:00').",
         ) from None
 
@@ -207,12 +206,12 @@ def _read_punctuated(arguments: list[exp.Expr]) -> OrderedWindow:
     return OrderedWindow(step, condition=sql_of(arguments[0]))
 
 
-WORDS = {
-    "window": WindowWord(_read_time, alone=True),
-    "session_window": WindowWord(_read_session),
-    "landmark_window": WindowWord(_read_landmark, _landmark_as_window, alone=True),
-    "count_window": WindowWord(_read_count, _as_number),
-    "punctuated_window": WindowWord(_read_punctuated, _as_number),
+WINDOW_FUNCTIONS = {
+    "window": WindowFunction(_read_time, alone=True),
+    "session_window": WindowFunction(_read_session),
+    "landmark_window": WindowFunction(_read_landmark, _landmark_as_window, alone=True),
+    "count_window": WindowFunction(_read_count, _as_number),
+    "punctuated_window": WindowFunction(_read_punctuated, _as_number),
 }
 
 

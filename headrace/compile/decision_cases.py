@@ -1,8 +1,9 @@
-"""One expression a field: what rules set, as CASEs over their conditions.
+"""One CASE expression per field that decision rules set.
 
-FIRST MATCH is a CASE in the order of the rules, in which a rule that does not set the field stops
-the others all the same. ALL MATCHES is a CASE from the last rule that sets the field to the first.
-tests/compile/test_decide.py reads both, tests/transcripts/rules_*.yaml say what they mean.
+FIRST MATCH is a CASE in the order of the rules, including the rules that do not set the field. ALL
+MATCHES is a CASE from the last rule that sets the field to the first.
+tests/compile/test_decision_rules.py reads both, tests/transcripts/rules_*.yaml define the
+semantics.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from headrace.define.rules import ELSE, DecisionRules
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A rule as SQL: its condition, and what it sets by lowercase name."""
+    """A rule as SQL: its condition, and its values by lowercase field name."""
 
     name: str
     condition: str
@@ -56,7 +57,7 @@ def _last_match(field: str, own: str, branches: list[Branch], otherwise: Branch 
     others = [branch for branch in branches if field not in branch.values]
     if otherwise is None or field not in otherwise.values:
         return _case(pairs, own)
-    # ELSE holds where none is true: not where one is that leaves this field alone.
+    # ELSE applies only if no rule matches, including the rules that do not set this field.
     pairs += [(_any(others), own)] if others else []
     return _case(pairs, otherwise.values[field])
 

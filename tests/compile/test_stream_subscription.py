@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.compile.follow import Followed, followed, is_stream, placed
+from headrace.compile.stream_subscription import (
+    SubscribedStream,
+    is_stream,
+    placed,
+    subscribed_stream,
+)
 from headrace.core.errors import HeadraceError, NotFound, Unsupported
 from headrace.define.stream_subscription import read_stream_subscription
 from tests.serving.bench import STREAM, VIEWS, definitions, plan_of
@@ -27,23 +32,23 @@ CREATE STREAM bought AS SELECT c.page FROM clicks c JOIN orders o
 REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     "numbered": (
         Unsupported,
-        "stream 'numbered' is carried from event to event, so it has no position to subscribe from",
+        "stream 'numbered' is stateful, so it has no position to subscribe from",
     ),
     "tenth": (
         Unsupported,
-        "stream 'tenth' is carried from event to event, so it has no position to subscribe from",
+        "stream 'tenth' is stateful, so it has no position to subscribe from",
     ),
     "bought": (
         Unsupported, "stream 'bought' joins two streams, so it has no position to subscribe from",
     ),
     "clicks WHERE ts > TIMESTAMP 'now'": (
-        Unsupported, "'now' gives another value each time",
+        Unsupported, "'now' is not deterministic",
     ),
 }  # fmt: skip
 
 
-def known(text: str) -> Followed:
-    return followed(PLAN, read_stream_subscription(f"SUBSCRIBE TO {text}"))
+def known(text: str) -> SubscribedStream:
+    return subscribed_stream(PLAN, read_stream_subscription(f"SUBSCRIBE TO {text}"))
 
 
 def test_a_declared_stream_is_its_events() -> None:
