@@ -47,7 +47,9 @@ from headrace.server.supervisor import Supervisor
 
 @dataclass(frozen=True, slots=True)
 class JobUpstream:
-    """The URL and key of a job; if it is not running, its files and its last snapshot."""
+    """The target of proxied requests: the URL and key of a job; its files and last snapshot, to
+    answer requests if it is not running.
+    """
 
     url: str | None
     key: bytes
@@ -104,8 +106,8 @@ class ServerService:
         with self.domain.database.read() as db:
             return job_of(db, kind, name)
 
-    def endpoint(self, name: str) -> JobUpstream:
-        """The endpoint of a job; NotFound if it does not exist."""
+    def upstream(self, name: str) -> JobUpstream:
+        """The upstream of a job; NotFound if it does not exist."""
         job, home = self._read(name), self.domain.home
         state = home.state(name)
         order = StartOrder(str(home.version(name, job.version)), str(state.state))

@@ -28,12 +28,10 @@ def check_added(spark: Any, project: Project, functions: Collection[str]) -> Non
     """Refuse definitions that were added at run time and use SQL that is not on the allow-lists."""
     names = {definition.name.lower() for definition in project.definitions} | {ALERTS}
     limits = SqlLimits(text_max=project.settings.query.text_max)
-    for added in project.definitions:
-        rule_or_watch = isinstance(added, RuleDefinition | WatchDefinition)
-        if not rule_or_watch or added.name not in project.added:
-            continue
-        for query in embedded_queries(added):
-            _check(spark, added, query, names, [*functions, *OWN_CALLS], limits)
+    for added in (*project.rules.values(), *project.watches.values()):
+        if added.name in project.added:
+            for query in embedded_queries(added):
+                _check(spark, added, query, names, [*functions, *OWN_CALLS], limits)
 
 
 def _check(

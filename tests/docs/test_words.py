@@ -35,8 +35,8 @@ WORDS = {
 WRITTEN = [path for path in PAGES if path.name not in NAMES or path.name == "README.md"]
 WRITTEN.append(ROOT / "CONTRIBUTING.md")
 ROOMS = (
-    "access", "audit", "carry", "certified", "cli", "client", "console", "core", "define",
-    "ingest", "log", "pattern", "server", "testing",
+    "access", "api", "audit", "batch", "carry", "certified", "cli", "client", "compile", "console",
+    "core", "define", "ingest", "log", "master", "pattern", "server", "spark", "speed", "testing",
 )  # fmt: skip
 
 

@@ -15,8 +15,8 @@ from headrace.api.shapes import WatchText
 
 
 async def add_watches(api: Api, request: Request) -> Response:
-    said = await decode_body(api, request, WatchText)
-    call = partial(api.service.watch_service.add, said.sql, user_of(request), caller_of(request))
+    body = await decode_body(api, request, WatchText)
+    call = partial(api.service.watch_service.add, body.sql, user_of(request), caller_of(request))
     return json_response(WatchList(await api.slow.run(call)))
 
 

@@ -1,9 +1,8 @@
-"""Listening from a program: `headrace.subscribe` gives what a subscription says, for ever.
+"""Subscriptions from a program: `headrace.subscribe` yields the events of a subscription endlessly.
 
-When the connection breaks, the server restarts, or this side was too slow, it comes back with the
-id of the last event that it gave. A stream always goes on after it; whether a view could, `reset`
-says.
-tests/api/test_events.py cuts a connection and counts.
+After a lost connection, a restart of the server, or if this side was too slow, it reconnects with
+the id of the last event. A stream always resumes after that id; a view that cannot sends `reset`.
+tests/api/test_events.py cuts a connection and counts the events.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 
 from headrace.api.client import TOKEN_VARIABLE, Remote, error_of
 from headrace.api.errors import ErrorShape
-from headrace.api.hearing import RemoteHearing
+from headrace.api.remote_subscription import RemoteSubscription
 from headrace.core.errors import Unavailable
 from headrace.serving.hearer import END, FAILED, SLOW
 
@@ -33,26 +32,26 @@ def subscribe(
     retry_s: float = RETRY_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[dict[str, Any]]:
-    """Everything that a subscription says, for ever: {"event": …, "id": …, "data": …}.
+    """All events of a subscription, endlessly: {"event": …, "id": …, "data": …}.
 
     for heard in headrace.subscribe("SUBSCRIBE TO visitors EMIT ON TIME"):
         print(heard["data"])
 
-    Without a token it is the one in HEADRACE_TOKEN. What it raises at once is an error of the text;
-    later only what cannot be mended by trying.
+    The default token is the one in HEADRACE_TOKEN. An error in the text is raised at once; later,
+    only errors that a retry cannot fix.
     """
     with Remote(url, token or os.environ.get(TOKEN_VARIABLE)) as remote:
-        yield from listen(remote, text, after, retry_s, sleep)
+        yield from subscribe_remote(remote, text, after, retry_s, sleep)
 
 
-def listen(
+def subscribe_remote(
     remote: Remote,
     text: str,
     after: str | None = None,
     retry_s: float = RETRY_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[dict[str, Any]]:
-    """`subscribe`, over a connection that somebody else has and closes."""
+    """`subscribe` over an existing client, which the caller closes."""
     hearing = remote.subscribe(text, after)
     while True:
         try:
@@ -67,10 +66,10 @@ def listen(
         except Unavailable:
             pass
         sleep(retry_s)
-        hearing = _again(remote, text, after) or hearing
+        hearing = _reconnect(remote, text, after) or hearing
 
 
-def _again(remote: Remote, text: str, after: str | None) -> RemoteHearing | None:
+def _reconnect(remote: Remote, text: str, after: str | None) -> RemoteSubscription | None:
     try:
         return remote.subscribe(text, after)
     except Unavailable:

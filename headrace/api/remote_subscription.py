@@ -1,7 +1,7 @@
-"""A subscription of another process, heard over HTTP.
+"""A subscription to a project in another process, over HTTP.
 
-One connection gives its events one by one and ends with it. headrace/api/listen.py comes back when
-it breaks. tests/api/test_events.py reads both on a real server.
+It is one connection: it gives the events one by one, and ends with the connection.
+headrace/api/subscribe.py reconnects. tests/api/test_events.py reads both on a real server.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import msgspec
 from headrace.core.errors import Unavailable
 from headrace.serving.hearer import LAST, Heard
 
-READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # a server that is alive is never silent so long
+READ_TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # longer than the interval of heartbeats
 
 
-class RemoteHearing:
-    """One connection's events."""
+class RemoteSubscription:
+    """The events of one connection."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class RemoteHearing:
         self._lines = _lines(self._response)
 
     def take(self, seconds: float = 0.0) -> list[Heard]:
-        """The next event. It waits for it as long as the server lives, whatever is asked."""
+        """The next event. It waits as long as the connection lives; `seconds` is ignored."""
         fields: dict[str, str] = {}
         try:
             for line in self._lines:
@@ -70,8 +70,8 @@ class RemoteHearing:
 
 
 def _lines(response: httpx.Response) -> Iterator[str]:
-    """A line ends where the server ended it. JSON may hold other characters that end lines for
-    Python, and what a producer wrote is no field of an event.
+    """The lines of a response, split at newlines only: JSON may contain other characters at which
+    Python's splitlines would split.
     """
     rest = b""
     for part in response.iter_bytes():
