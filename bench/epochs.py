@@ -69,7 +69,7 @@ class Epochs:
     def epoch(self, number: int) -> float:
         """Compute and commit one epoch, as the speed layer does; seconds."""
         from headrace.core.position import Position, PositionRange
-        from headrace.speed.carry import Behind
+        from headrace.speed.carry import EpochContext
         from headrace.speed.epoch import compute_epoch
 
         began = time.monotonic()
@@ -77,13 +77,13 @@ class Epochs:
         parts = range(number * TASKS, (number + 1) * TASKS)
         frame = self.spark.read.parquet(*(f"{self.folder_of_events}/part={n}" for n in parts))
         state = self.store.stream("clicks")
-        behind = Behind(self.store, state, lambda *_: self.events, 0, {})
+        context = EpochContext(self.store, state, lambda *_: self.events, 0, {})
         made = compute_epoch(
             frame,
             self.flow,
             self.store.versions("clicks"),
             PositionRange(state.position, Position((upper,))),
-            behind,
+            context,
             START_US,
         )
         self.store.commit_epoch(made)

@@ -34,8 +34,8 @@ def subscribe(
 ) -> Iterator[dict[str, Any]]:
     """All events of a subscription, endlessly: {"event": …, "id": …, "data": …}.
 
-    for heard in headrace.subscribe("SUBSCRIBE TO visitors EMIT ON TIME"):
-        print(heard["data"])
+    for event in headrace.subscribe("SUBSCRIBE TO visitors EMIT ON TIME"):
+        print(event["data"])
 
     The default token is the one in HEADRACE_TOKEN. An error in the text is raised at once; later,
     only errors that a retry cannot fix.

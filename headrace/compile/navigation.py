@@ -75,8 +75,7 @@ class NavigationReader:
         self.inputs, self.names, self.origin = inputs, set(names), origin
 
     def leaf(self, node: exp.Expr) -> TypedExpression | None:
-        """The expression of a column, navigation or aggregate; None for an operation over others.
-        """
+        """The expression of a column, navigation or aggregate; None for an operation."""
         if isinstance(node, exp.Column):
             return self.value(node, RowNavigation(self.variable([node])))
         self.refuse_aggregate(node)
@@ -90,8 +89,7 @@ class NavigationReader:
         return None
 
     def refuse_aggregate(self, node: exp.Expr) -> None:
-        """Refuse an aggregate that patterns do not support; Spark would aggregate over all matches.
-        """
+        """Refuse an aggregate that patterns lack; Spark would aggregate over all matches."""
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
         if is_aggregate(node):
             raise self.refused(

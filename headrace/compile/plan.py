@@ -165,8 +165,7 @@ class JoinPlan(_PlanNode, frozen=True):
 
 
 class ViewPlan(_PlanNode, frozen=True, dict=True):
-    """How one view is maintained and read. Fingerprints are cached, because every read uses them.
-    """
+    """How one view is maintained and read. Fingerprints are cached: every read uses them."""
 
     name: str
     kind: ViewKind

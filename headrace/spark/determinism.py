@@ -72,8 +72,7 @@ def _calls(plan: JavaObject, name: str) -> Iterator[JavaObject]:
 
 
 def _salted(encryption: JavaObject) -> bool:
-    """Whether Spark draws a random initialization vector; it reports such calls as deterministic.
-    """
+    """Whether Spark draws a random initialization vector; it calls that deterministic."""
     _, _, mode, _, vector, _ = elements(encryption.children())
     given = vector.foldable() and len(vector.eval(None) or b"") > 0
     return not given and not (mode.foldable() and str(mode.eval(None)).upper() == "ECB")

@@ -35,8 +35,7 @@ def type_name(spark_type: str) -> str:
 
 
 def as_text_columns(frame: DataFrame) -> DataFrame:
-    """Columns named by number, because names may repeat; types that Arrow lacks are cast to text.
-    """
+    """Columns named by number, as names may repeat; types that Arrow lacks are cast to text."""
     numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     columns = (
         numbered[f"c{i}"].cast("string")

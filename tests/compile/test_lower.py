@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.compile.carry import numbered
+from headrace.compile.carry import window_fold
 from headrace.compile.lower import (
     MapStep,
     lower_finish,
@@ -43,7 +43,7 @@ def lowered(sql: str) -> tuple[ViewParts, MapStep]:
     query = parse_query(sql, AT)
     parts = split(query, set(TYPES), AT, str.__eq__)
     place, time = "clicks._offset * 65536 + clicks._partition", "unix_micros(clicks.ts)"
-    fold = numbered("_carried_v", "ts", "clicks")
+    fold = window_fold("_carried_v", "ts", "clicks")
     return parts, lower_map(parts, query, query, place, time, analyse, AT, cut=None, fold=fold)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.compile.split import AGGREGATE_NAMES, Call, GroupKey, ViewParts, split
+from headrace.compile.split import AGGREGATE_NAMES, AggregateCall, GroupKey, ViewParts, split
 from headrace.compile.windows import SlidingWindow
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import Unsupported
@@ -14,7 +14,7 @@ from headrace.define.dialect import parse_query, sql_of
 
 AT = Origin("shop.sql", 3)
 COLUMNS = {"user", "url", "ms", "ok", "ts"}
-N = Call("count", ("1",), None)
+N = AggregateCall("count", ("1",), None)
 BY_HOUR = GroupKey("window", "ts", SlidingWindow(HOUR, HOUR))
 
 
@@ -32,7 +32,7 @@ def test_select_is_split_where_the_layers_meet() -> None:
         "GROUP BY url HAVING count(*) > 2 ORDER BY ms DESC, url LIMIT 5"
     )
     assert found.groups == [GroupKey("url", "url", None)]
-    assert found.calls == [N, Call("avg", ("ms",), "ok")]
+    assert found.calls == [N, AggregateCall("avg", ("ms",), "ok")]
     assert items(found) == {"url": "key_0", "n": "call_0 + 1", "ms": "call_1"}
     assert found.having is not None
     assert sql_of(found.having) == "call_0 > 2"
@@ -129,7 +129,7 @@ def test_every_aggregate_of_the_table_can_be_written() -> None:
     assert list(CALLS) == list(AGGREGATES)
     for name, text in CALLS.items():
         arguments = ("url", "ms") if AGGREGATES[name].arguments == 2 else ("ms",)
-        call = Call(name, arguments, None, SAID.get(name, ()))
+        call = AggregateCall(name, arguments, None, SAID.get(name, ()))
         assert parts(f"SELECT {text} AS x FROM clicks").calls == [call]
 
 
@@ -137,7 +137,9 @@ def test_every_aggregate_of_the_table_can_be_written() -> None:
 def test_synonym_is_the_same_call(word: str, name: str) -> None:
     said = (0.5,) if AGGREGATES[name].parameters else ()
     text = f"{word}(ok{', 0.5' if said else ''})"
-    assert parts(f"SELECT {text} AS x FROM clicks").calls == [Call(name, ("ok",), None, said)]
+    assert parts(f"SELECT {text} AS x FROM clicks").calls == [
+        AggregateCall(name, ("ok",), None, said)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -146,30 +148,30 @@ def test_synonym_is_the_same_call(word: str, name: str) -> None:
         ("count(*)", N),
         ("count(1)", N),
         ("COUNT( * )", N),
-        ("count_if(ok)", Call("count", ("1",), "ok")),
-        ("first(ms) IGNORE NULLS", Call("first", ("ms",), "ms IS NOT NULL")),
-        ("first(ms, true)", Call("first", ("ms",), "ms IS NOT NULL")),
+        ("count_if(ok)", AggregateCall("count", ("1",), "ok")),
+        ("first(ms) IGNORE NULLS", AggregateCall("first", ("ms",), "ms IS NOT NULL")),
+        ("first(ms, true)", AggregateCall("first", ("ms",), "ms IS NOT NULL")),
         (
             "last(ms) FILTER (WHERE ok) IGNORE NULLS",
-            Call("last", ("ms",), "(ok) AND (ms IS NOT NULL)"),
+            AggregateCall("last", ("ms",), "(ok) AND (ms IS NOT NULL)"),
         ),
-        ("count_if(ok) FILTER (WHERE ms > 1)", Call("count", ("1",), "(ms > 1) AND (ok)")),
-        ("max(DISTINCT ms)", Call("max", ("ms",), None)),
-        ("sum(ms * 2)", Call("sum", ("ms * 2",), None)),
+        ("count_if(ok) FILTER (WHERE ms > 1)", AggregateCall("count", ("1",), "(ms > 1) AND (ok)")),
+        ("max(DISTINCT ms)", AggregateCall("max", ("ms",), None)),
+        ("sum(ms * 2)", AggregateCall("sum", ("ms * 2",), None)),
     ],
 )
-def test_call_is_known_in_each_spelling(text: str, call: Call) -> None:
+def test_call_is_known_in_each_spelling(text: str, call: AggregateCall) -> None:
     assert parts(f"SELECT {text} AS x FROM clicks").calls == [call]
 
 
 def test_call_that_is_said_twice_is_kept_once() -> None:
     found = parts("SELECT sum(ms) AS a, SUM(ms) / count(*) AS b FROM clicks HAVING sum(ms) > 0")
-    assert found.calls == [Call("sum", ("ms",), None), N]
+    assert found.calls == [AggregateCall("sum", ("ms",), None), N]
 
 
 def test_calls_with_other_conditions_are_other_calls() -> None:
     found = parts("SELECT count(*) AS a, count(*) FILTER (WHERE ok) AS b FROM clicks")
-    assert found.calls == [N, Call("count", ("1",), "ok")]
+    assert found.calls == [N, AggregateCall("count", ("1",), "ok")]
 
 
 @pytest.mark.parametrize(

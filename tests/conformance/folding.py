@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from conformance.cases import Case
 from headrace.carry.match import match
-from headrace.compile.carry import Carried
+from headrace.compile.carry import CarriedStream
 from headrace.compile.computed import HIDDEN_DDL
 from headrace.compile.match_recognize import match_stream
 from headrace.compile.resolve import ResolvedQuery
@@ -105,7 +105,7 @@ class Folding:
         return [[_shown(value) for value in row] for row in found]
 
 
-def _compiled(analyser: Any, case: Case, closed: bool) -> Carried:
+def _compiled(analyser: Any, case: Case, closed: bool) -> CarriedStream:
     [definition] = read_statements(f"CREATE STREAM m AS {case.query}", "case")
     assert isinstance(definition, QueryDefinition)
     source = parse_query(definition.query, Origin("case", 1))

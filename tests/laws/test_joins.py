@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from headrace.compile.flow import FlowPlan
-from headrace.compile.join import Side, StreamJoin, changed, join_plan
+from headrace.compile.join import JoinSide, StreamJoin, changed, join_plan
 from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_translatable, sql_of
@@ -59,7 +59,7 @@ def joined(kind: str) -> tuple[exp.Select, StreamJoin]:
         f"SELECT {items} FROM a AS l {JOINS[kind]} b AS r ON {on}", Origin("x", 1)
     )
     assert isinstance(tree, exp.Select)
-    return tree, StreamJoin(kind, Side("l", "a", "ts"), Side("r", "b", "ts"), LOWER, UPPER)
+    return tree, StreamJoin(kind, JoinSide("l", "a", "ts"), JoinSide("r", "b", "ts"), LOWER, UPPER)
 
 
 class Duck:

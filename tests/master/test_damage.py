@@ -18,7 +18,7 @@ from headrace.core.errors import CorruptMaster
 from headrace.core.position import Position, PositionRange
 from headrace.define.layout import Layout
 from headrace.log.opening import open_reader
-from headrace.master.balance import letters
+from headrace.master.balance import read_dead_letters
 from headrace.master.decoding import decoder_of
 from headrace.master.event_range import RangeReader
 from headrace.master.version import MasterFile
@@ -79,7 +79,7 @@ def by_compaction(bench: Bench, state: Path) -> object:
 
 def by_dead_letters(bench: Bench, state: Path) -> object:
     reader = open_reader(Layout(state).log("clicks"))
-    return letters(bench.table, decoder_of(CLICKS), reader, 10)
+    return read_dead_letters(bench.table, decoder_of(CLICKS), reader, 10)
 
 
 READERS = [by_range, by_duckdb, by_compaction, by_dead_letters]
