@@ -28,8 +28,8 @@ def check_added(spark: Any, project: Project, functions: Collection[str]) -> Non
     """Refuse definitions that were added at run time and use SQL that is not on the allow-lists."""
     names = {definition.name.lower() for definition in project.definitions} | {ALERTS}
     limits = SqlLimits(text_max=project.settings.query.text_max)
-    for added in (*project.rules.values(), *project.watches.values()):
-        if added.name in project.added:
+    for added in project.definitions:
+        if isinstance(added, RuleDefinition | WatchDefinition) and added.name in project.added:
             for query in embedded_queries(added):
                 _check(spark, added, query, names, [*functions, *OWN_CALLS], limits)
 
