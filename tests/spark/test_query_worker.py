@@ -404,7 +404,10 @@ def test_within_measures_the_first_column_of_the_order(
             f"FROM {PRICES} MATCH_RECOGNIZE (ORDER BY id PATTERN (a) WITHIN INTERVAL 1 MINUTE)",
             "WITHIN requires ORDER BY a timestamp, ascending; got ORDER BY id",
         ),
-        (f"FROM visits, {PRICES} MATCH_RECOGNIZE (ORDER BY id PATTERN (a))", "must be the only relation"),
+        (
+            f"FROM visits, {PRICES} MATCH_RECOGNIZE (ORDER BY id PATTERN (a))",
+            "must be the only relation",
+        ),
         (f"FROM {PRICES} MATCH_RECOGNIZE (PATTERN (a))", "expected ORDER BY"),
         (f"FROM {PRICES} MATCH_RECOGNIZE (ORDER BY size PATTERN (a))", "no column 'size'"),
     ],
