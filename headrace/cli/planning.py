@@ -27,7 +27,7 @@ from headrace.compile.destinations import check_destinations
 from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
-from headrace.compile.watches import expanded, in_words_of_watches
+from headrace.compile.watches import errors_name_watches, expanded
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable, UnknownName
 from headrace.core.pattern import Pattern
 from headrace.core.rule import hidden, shown_name
@@ -152,7 +152,7 @@ def _check_location(given: TableDefinition, folder: Path) -> None:
 
 
 def resolve_project(project: Project) -> object:
-    with in_words_of_watches(project):
+    with errors_name_watches(project):
         return resolve(expanded(project))
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.api.client import TOKEN_VARIABLE, Remote
-from headrace.api.listen import listen
 from headrace.api.service import ProjectStatus
+from headrace.api.subscribe import subscribe_remote
 from headrace.client.namespace import Namespace
 from headrace.client.query import ResultSet, ViewFilter, ViewQuery
 from headrace.client.sending import Event, send
@@ -82,7 +82,7 @@ class Client:
         """
         kinds = self._kinds(name)
         text = subscription(name, where, emit)
-        for event in listen(self._remote, text, after):
+        for event in subscribe_remote(self._remote, text, after):
             yield {**event, "data": _typed(event["data"], kinds)}
 
     def _kinds(self, name: str) -> dict[str, ValueType]:

@@ -29,7 +29,7 @@ from headrace.define.layout import Layout
 from headrace.ingest.file_cursors import pause_imports
 from headrace.log.opening import copy_log, logs_in, snapshot
 from headrace.master.copy import copy_master, link_files
-from headrace.master.version import found_version
+from headrace.master.version import newest_version
 from headrace.run.lock import RunLock, started_at
 from headrace.run.state_check import has_writer
 from headrace.run.verify import VerifyResult, verify
@@ -91,7 +91,7 @@ def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
     for source, goal in ((layout.store, copy.store), (layout.access, copy.access)):
         if source.exists():
             copy_database(source, goal)
-    found = {name: found_version(layout.master(name), n) for name, n in topics.items()}
+    found = {name: newest_version(layout.master(name), n) for name, n in topics.items()}
     versions = {name: version for name, version in found.items() if version is not None}
     with _links(layout) as links:
         for name, version in versions.items():

@@ -29,11 +29,11 @@ def processors_of(project: Project) -> dict[str, ProcessorDefinition]:
 def check_without_spark(project: Project) -> None:
     """Check all of a project that can be checked without Spark."""
     from headrace.compile.resolve import resolve
-    from headrace.compile.watches import expanded, in_words_of_watches
+    from headrace.compile.watches import errors_name_watches, expanded
 
     for stream in project.streams.values():
         check_options(stream)
-    with in_words_of_watches(project):
+    with errors_name_watches(project):
         resolve(expanded(project))
     functions_of(project)
     processors_of(project)
@@ -50,8 +50,8 @@ def check_calls(project: Project, notifiers: Iterable[RuleDefinition | WatchDefi
 
 def compile_with(spark: Any, project: Project) -> Plan:
     """Compile in a running session."""
+    from headrace.spark.added_definitions import check_added
     from headrace.spark.analyse import SparkAnalyser
-    from headrace.spark.fence_definitions import check_added
     from headrace.spark.functions import register_functions
 
     check_without_spark(project)

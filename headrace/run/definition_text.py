@@ -2,7 +2,7 @@
 
 The text comes over the network, so its size is limited before it is parsed, and other kinds of
 statements are rejected before they are parsed: CREATE RULES would open the file that it names. The
-SQL inside is checked when it is compiled, by spark/fence_definitions.py.
+SQL inside is checked when it is compiled, by spark/added_definitions.py.
 tests/run/test_definition_text.py checks each.
 """
 
@@ -16,7 +16,7 @@ from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.settings import QuerySettings
 from headrace.define.statements import read_statements
 from headrace.define.tokens import statements
-from headrace.spark.fence_text import FenceLimits, check_size
+from headrace.spark.sql_limits import SqlLimits, check_size
 
 T = TypeVar("T", RuleDefinition, WatchDefinition)
 _KINDS = {RuleDefinition: "RULE", WatchDefinition: "WATCH"}
@@ -25,7 +25,7 @@ _KINDS = {RuleDefinition: "RULE", WatchDefinition: "WATCH"}
 def parse_added(text: str, kind: type[T], query: QuerySettings) -> tuple[T, ...]:
     """The definitions of a text from the network."""
     path = _KINDS[kind].lower()
-    limits = FenceLimits(text_max=query.text_max)
+    limits = SqlLimits(text_max=query.text_max)
     for tokens in statements(text, path):
         check_size(text[tokens[0].start : tokens[-1].end + 1], limits)
     return parse_kind(text, path, kind)

@@ -14,13 +14,13 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from headrace.compile.plan import StreamPlan, TablePlan
-from headrace.compile.stored import declared_query, reads_raw, stored_ddl
+from headrace.compile.stored_columns import declared_query, reads_raw, stored_ddl
 from headrace.core.position import Position
 from headrace.define.layout import Layout
 from headrace.log.opening import find_reader
 from headrace.master.decoding import declared_schema, decoder_of
-from headrace.master.event_range import EventRange, events_schema, parted_again
-from headrace.master.parquet import sound
+from headrace.master.event_range import EventRange, events_schema, read_with_retry
+from headrace.master.parquet import verify_files
 from headrace.master.table import MasterTable
 from headrace.spark.query_client import Relation
 
@@ -50,9 +50,9 @@ def stream_relations(
         write_events(tail, schema, (decoded.table for _, decoded in logged))
         return parted
 
-    parted = parted_again(read)
+    parted = read_with_retry(read)
     parts = [Relation("log", "arrow_file", [str(tail)])]
-    if paths := sound(parted.files()):
+    if paths := verify_files(parted.files()):
         parts.append(Relation("master", "parquet", paths))
     return declared_relations(stream, parts, condition, raw=raw), parted.range.upper
 

@@ -356,9 +356,11 @@ class Instance(ProjectService):
         except HeadraceError:
             raise
         except Exception as error:
-            from headrace.spark.session import DEATH_SECONDS_MAX, check_alive, lost
+            from headrace.spark.session import DEATH_SECONDS_MAX, check_alive, connection_lost
 
-            check_alive(self.watchdog.suspects, DEATH_SECONDS_MAX if lost(error) else 0.0)
+            check_alive(
+                self.watchdog.suspects, DEATH_SECONDS_MAX if connection_lost(error) else 0.0
+            )
             raise
 
     def start_flow(self, stop: threading.Event) -> None:

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from headrace.batch.build import Builder, Promoted
+from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.plan import Plan, TablePlan
 from headrace.core import meters
@@ -129,7 +129,7 @@ class Pipeline:
         """
         return not self.speed_healthy or end <= self.store.stream(self.flow.name).position
 
-    def rebuild(self, view: str) -> Promoted | None:
+    def rebuild(self, view: str) -> BuildResult | None:
         """Build a view from its whole history up to speed's position, or up to the logs' end."""
         speed_runs = self.speed_healthy
         self.store.close_group(self.flow.name)
@@ -138,7 +138,7 @@ class Pipeline:
 
     def build(
         self, full: frozenset[str] = frozenset(), *, speed_runs: bool | None = None
-    ) -> Promoted | None:
+    ) -> BuildResult | None:
         began_us = self.clock()
         runs = self.speed_running if speed_runs is None else speed_runs
         try:
@@ -157,7 +157,7 @@ class Pipeline:
             self.on_build(self.flow.name, began_us)
         return promoted
 
-    def _count_build(self, promoted: Promoted | None, seconds: float) -> None:
+    def _count_build(self, promoted: BuildResult | None, seconds: float) -> None:
         result = meters.PROMOTED if promoted else meters.NOTHING
         meters.BUILDS.labels(self.flow.name, result).inc()
         if promoted is None:
@@ -166,7 +166,7 @@ class Pipeline:
         for audit in promoted.audits:
             meters.DIFFERENCES.labels(shown_name(audit.view)).inc(audit.differences)
 
-    def catch_up(self) -> Promoted | None:
+    def catch_up(self) -> BuildResult | None:
         """Build all events that are in the logs now; speed continues after them."""
         self.archive_all()
         self.store.close_group(self.flow.name)

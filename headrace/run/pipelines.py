@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headrace.api.service import RebuildResult
-from headrace.batch.build import Promoted
+from headrace.batch.build import BuildResult
 from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
 from headrace.core.errors import NotFound
@@ -77,7 +77,7 @@ def rebuild_once(service: ProjectService, view: str) -> RebuildResult:
         return rebuild_result(found.name, pipelines[found.stream].rebuild(found.name))
 
 
-def rebuild_result(view: str, promoted: Promoted | None) -> RebuildResult:
+def rebuild_result(view: str, promoted: BuildResult | None) -> RebuildResult:
     """The result of a rebuild of a view."""
     audit = next((a for a in promoted.audits if a.view == view), None) if promoted else None
     generation = promoted.generation if promoted else None

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
-from headrace.batch.build import Promoted
+from headrace.batch.build import BuildResult
 from headrace.compile.plan import TablePlan
 from headrace.core.errors import Fenced, HeadraceError, Unavailable
 from headrace.core.position import Position
@@ -30,7 +30,7 @@ from headrace.log.protocol import LogWriter
 from headrace.run.pipeline import Pipeline
 from headrace.run.tables import Tables
 from headrace.serving.retention import Retention
-from headrace.spark.jobs import LOOK_S, BatchJobs
+from headrace.spark.jobs import POLL_S, BatchJobs
 
 TICK_S = 0.1
 STOP_WAIT_S = 2.0  # before `stop` cancels the running step
@@ -46,7 +46,7 @@ class RebuildRequest:
     end: Position  # of the log at the time of the request
     requested_at_us: int
     started_at_us: int | None = None
-    done: Future[Promoted] = field(default_factory=Future)
+    done: Future[BuildResult] = field(default_factory=Future)
 
 
 class _NextTimes:
@@ -101,7 +101,7 @@ class Schedule:
         self._worker.join(STOP_WAIT_S)
         while self._jobs and self._worker.alive:
             self._jobs.cancel()
-            self._worker.join(LOOK_S)
+            self._worker.join(POLL_S)
         self._worker.join()
         self._end()
 
@@ -117,7 +117,7 @@ class Schedule:
             self._problems.forget("table", name)
         self.pipelines, self.tables = pipelines, tables
 
-    def rebuild(self, stream: str, view: str) -> Future[Promoted]:
+    def rebuild(self, stream: str, view: str) -> Future[BuildResult]:
         """Request a full build of a view."""
         request = RebuildRequest(stream, view, self.pipelines[stream].end(), self.clock())
         with self._lock:
@@ -222,7 +222,7 @@ class Schedule:
         if (promoted := pipeline.build()) is not None:
             self.note_promoted(promoted)
 
-    def note_promoted(self, promoted: Promoted) -> None:
+    def note_promoted(self, promoted: BuildResult) -> None:
         """Count and report a generation."""
         self.generations += 1
         self.events += promoted.events
@@ -262,7 +262,7 @@ class Schedule:
                 self._forget(request)
                 request.done.set_result(promoted)
 
-    def _rebuilt(self, request: RebuildRequest) -> Promoted:
+    def _rebuilt(self, request: RebuildRequest) -> BuildResult:
         promoted = self.pipelines[request.stream].rebuild(request.view)
         if promoted is None:
             raise HeadraceError(f"view '{request.view}' was not built")

@@ -19,7 +19,7 @@ from headrace.define.layout import Layout
 from headrace.ingest.file_cursors import cursors_path
 from headrace.log.opening import find_reader, logs_in, open_reader
 from headrace.log.protocol import LogReader
-from headrace.master.version import MasterVersion, found_version
+from headrace.master.version import MasterVersion, newest_version
 from headrace.run.lock import holder
 from headrace.serving.progress import read_offsets
 from headrace.serving.sqlite_files import read_store
@@ -93,7 +93,7 @@ def inconsistencies(
 
 
 def _archived(path: Path, partitions: int) -> Position:
-    version: MasterVersion | None = found_version(path, partitions)
+    version: MasterVersion | None = newest_version(path, partitions)
     return version.position if version else Position.start(partitions)
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.compile.follow import Followed
-from headrace.compile.stored import reads_raw
+from headrace.compile.stored_columns import reads_raw
+from headrace.compile.stream_subscription import SubscribedStream
 from headrace.core.errors import LimitReached
 from headrace.core.event import HIDDEN, OFFSET, PARTITION, RAW
 from headrace.core.position import Position, PositionRange
@@ -37,7 +37,7 @@ class StreamSources:
     def __init__(self, project: Project, run_query: RunQuery) -> None:
         self.project, self.layout, self.run_query = project, Layout.of(project), run_query
 
-    def __call__(self, known: Followed) -> StreamSource:
+    def __call__(self, known: SubscribedStream) -> StreamSource:
         name = known.stream.name
         log, master = self.layout.log(name), self.layout.master(name)
         raw = reads_raw(known.stream.schema, named=known.names_raw)
@@ -52,7 +52,7 @@ class StreamSources:
 class LogSource:
     """All events of a declared stream, without computed columns."""
 
-    def __init__(self, known: Followed, events: RangeReader) -> None:
+    def __init__(self, known: SubscribedStream, events: RangeReader) -> None:
         self.known, self.events = known, events
 
     def end(self) -> Position:
@@ -68,7 +68,9 @@ class LogSource:
 class SparkSource:
     """Rows that Spark computes: a derived stream, a condition, or both."""
 
-    def __init__(self, known: Followed, events: RangeReader, sources: StreamSources) -> None:
+    def __init__(
+        self, known: SubscribedStream, events: RangeReader, sources: StreamSources
+    ) -> None:
         self.known, self.events, self.sources = known, events, sources
         self._events_max = EVENTS_MAX
 
@@ -107,7 +109,7 @@ class SparkSource:
             path_of_functions = str(functions) if functions else None
             # A subscription can be resumed, so the query must be deterministic.
             result = self.sources.run_query(
-                QueryRequest(self._sql, relations, path_of_functions, certain=True)
+                QueryRequest(self._sql, relations, path_of_functions, deterministic=True)
             )
         if result.truncated:
             raise LimitReached(

@@ -24,7 +24,7 @@ from headrace.log.opening import logs_in, open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.parquet import damage_of
 from headrace.master.repair import repair as repair_file
-from headrace.master.version import MasterFile, found_version
+from headrace.master.version import MasterFile, newest_version
 from headrace.run.lock import RunLock
 from headrace.run.state_check import has_writer, inconsistencies
 from headrace.serving.catalog import read_plan
@@ -142,7 +142,7 @@ def _verify_master(
     plans: Mapping[str, StreamPlan] | None,
 ) -> VerifyResult:
     try:
-        version = found_version(layout.master(stream), partitions)
+        version = newest_version(layout.master(stream), partitions)
         files = version.files if version else ()
     except CorruptMaster as error:
         return result.with_damage(Damage("master", str(error.origin), error.message, stream))

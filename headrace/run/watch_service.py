@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from headrace.access.caller import OWNER, Caller
-from headrace.compile.destinations import refuse_circles
+from headrace.compile.destinations import refuse_cycles
 from headrace.compile.plan import WatchPlan
-from headrace.compile.watches import Shaped, shaped, watch_plan
+from headrace.compile.watches import ShapedWatch, shape_watch, watch_plan
 from headrace.core.errors import BadDefinition, NotReady
 from headrace.core.time import iso
 from headrace.define.definitions import WatchDefinition
@@ -72,7 +72,7 @@ class LocalWatchService:
         with self._changing:
             self._check_new(new)
             check_calls(self.files, new)
-            with_shapes = [shaped(watch) for watch in new]
+            with_shapes = [shape_watch(watch) for watch in new]
             plans = self._plans(with_shapes)
             self._deploy_shapes(with_shapes, who)
             self.deployer.add_watches(plans, who)
@@ -95,16 +95,16 @@ class LocalWatchService:
                     origin=watch.origin,
                 )
 
-    def _plans(self, new: Sequence[Shaped]) -> list[WatchPlan]:
+    def _plans(self, new: Sequence[ShapedWatch]) -> list[WatchPlan]:
         plan = self.store.deployed()
         if plan is None:
             raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
         plans = [watch_plan(self.files, plan, each) for each in new]
         with self.store.read() as db:
-            refuse_circles(plan, [*watches.watches_into_streams(db), *plans])
+            refuse_cycles(plan, [*watches.watches_into_streams(db), *plans])
         return plans
 
-    def _deploy_shapes(self, shaped_watches: Sequence[Shaped], who: str) -> None:
+    def _deploy_shapes(self, shaped_watches: Sequence[ShapedWatch], who: str) -> None:
         plan = self.store.deployed()
         known = {shape.name for shape in plan.shapes} if plan else set()
         # A shape that only watches of the files have was not checked by the fence; compiling it

@@ -64,7 +64,7 @@ def unavailable(job: str, snapshot: JobSnapshot) -> HeadraceError:
     )
 
 
-class StoppedJob(Offline):
+class StoppedJobService(Offline):
     """The service of a job whose process is not running, over its store."""
 
     def __init__(self, project: Project, snapshot: JobSnapshot) -> None:
@@ -87,7 +87,7 @@ class StoppedJob(Offline):
         return replace(status, state=reported_state(self._snapshot), reason=self._snapshot.reason)
 
 
-class StoppedJobRoutes:
+class StoppedJobHandler:
     """Runs the handlers of a job's routes over its store."""
 
     def __init__(self, http: HttpSettings, access: Access, limits: AccessSettings) -> None:
@@ -117,7 +117,9 @@ class StoppedJobRoutes:
     async def _ask(
         self, route: Route[Api], spec: LaunchSpec, snapshot: JobSnapshot, request: Request
     ) -> Response:
-        service = await self._threads["quick"].run(lambda: StoppedJob(spec.project(), snapshot))
+        service = await self._threads["quick"].run(
+            lambda: StoppedJobService(spec.project(), snapshot)
+        )
         try:
             shared = self._access, self._gate, self._limits
             api = Api(service, self._http, *shared, **self._threads)

@@ -122,7 +122,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
             "CREATE STREAM a (x STRING) WITH (id = 'i');"
             "CREATE RULE r AS SELECT page FROM told NOTIFY STREAM a;"
             f"CREATE RULE q AS SELECT x FROM a NOTIFY STREAM told; {TOLD}",
-            "rule 'r' goes round in a circle: it reads events that come from stream 'a'",
+            "rule 'r' is circular: it reads events that come from stream 'a'",
         ),
         (
             f"{SLOW} NOTIFY 'https://ops.example/'",
@@ -138,7 +138,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             f"CREATE SINK s FROM hits INTO FILE 'x'; {SLOW} NOTIFY FILE './x'",
-            "rule 'slow' and sink 's' go into the same file './x'",
+            "rule 'slow' and sink 's' write to the same file './x'",
         ),
         (
             f"{SLOW} NOTIFY FILE '../next.sql'",

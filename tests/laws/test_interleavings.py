@@ -41,12 +41,12 @@ from engines import (
     decoded,
 )
 from interleaved import Choose, Stepped, SteppedDatabase, at_random, in_parts, run, step
-from remembered import AtOnce, Frame, Memory, RememberedCarrying, Session
+from remembered import AtOnce, Frame, Memory, RememberedCarryJob, Session
 
 from headrace.batch import build as batch
 from headrace.batch.build import Builder
 from headrace.compile.plan import SinkPlan, StreamPlan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import OFFSET, STATUS, EventStatus
@@ -168,8 +168,8 @@ def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(speed_epoch, "_count", counted)
     monkeypatch.setattr(speed_epoch, "ThreadPoolExecutor", AtOnce)
-    monkeypatch.setattr(speed_carry, "Carrying", RememberedCarrying)
-    monkeypatch.setattr(batch, "Carrying", RememberedCarrying)
+    monkeypatch.setattr(speed_carry, "CarryJob", RememberedCarryJob)
+    monkeypatch.setattr(batch, "CarryJob", RememberedCarryJob)
 
 
 class Events:

@@ -34,8 +34,8 @@ def test_a_statement_that_names_a_file_is_refused_before_the_file_is_opened(
     [
         (RULE + "(" * 3000 + "1" + ")" * 3000, "the query is nested deeper than 64 levels"),
         (RULE + "CASE WHEN 1=1 THEN " * 70, "the query is nested deeper than 64 levels"),
-        (RULE + "'" + "x" * 10_001 + "'", "a text in the query is longer than 10,000 characters"),
-        (RULE + "x" * 20_000, "the query has 20,039 characters, and 20,000 are the limit"),
+        (RULE + "'" + "x" * 10_001 + "'", "a string of the query is longer than 10,000 characters"),
+        (RULE + "x" * 20_000, "the query has 20,039 characters, and the limit is 20,000"),
         (
             "CREATE RULE r AS SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN "
             + "(" * 3000 + "a" + ")" * 3000 + ")",

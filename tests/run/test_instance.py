@@ -276,7 +276,7 @@ def test_what_fails_because_spark_has_died_says_so(
     with pytest.raises(EngineFailed) as caught, instance.engine_checked(), step:
         raise Py4JNetworkError("Answer from Java side is empty")
     assert caught.value.message == "Spark ran out of memory, and its process has ended"
-    assert "in progress was the compilation of the project" in (caught.value.detail or "")
+    assert "in progress: the compilation of the project" in (caught.value.detail or "")
     monkeypatch.undo()
     with pytest.raises(ValueError, match="ours"), instance.engine_checked():
         raise ValueError("ours")

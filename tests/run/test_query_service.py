@@ -338,7 +338,7 @@ def _refuses_hostile(questions: QueryService) -> None:
     statements = [line for line in HOSTILE.read_text("utf-8").splitlines() if line.strip()]
     # AS OF is a question here, which the fence alone does not know.
     statements = [text for text in statements if " AS OF " not in text]
-    # tests/spark/test_fence.py refuses them all; each fourth is enough to know the way there.
+    # tests/spark/test_allowed_sql.py refuses them all; each fourth is enough to know the way there.
     statements = statements[::4]
     assert len(statements) >= 25
     statements.append("SELECT 1 -- " + "x" * 30_000)

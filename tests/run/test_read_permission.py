@@ -93,7 +93,9 @@ def test_what_is_not_readable_is_not_there_for_the_store(
 def test_what_is_not_readable_is_hidden_from_the_fence(
     questions: QueryService, told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The fence lets no query speak of a hidden relation; tests/spark/test_fence.py checks that."""
+    """The fence lets no query speak of a hidden relation; tests/spark/test_allowed_sql.py checks
+    that.
+    """
     questions.answer("SELECT 1", caller=caller("read view:total"))
     questions.answer("SELECT 1", caller=caller("read stream:clicks"))
     nothing, clicks = told.asked

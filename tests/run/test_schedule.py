@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import structlog
 
-from headrace.batch.build import Promoted
+from headrace.batch.build import BuildResult
 from headrace.core import worker
 from headrace.core.errors import DiskFull, Fenced, HeadraceError, NotFound
 from headrace.core.position import Position
@@ -61,19 +61,19 @@ class Told:
     def has_committed(self, end: Position) -> bool:
         return end <= self.speed
 
-    def build(self) -> Promoted | None:
+    def build(self) -> BuildResult | None:
         return self._promoted("build")
 
-    def rebuild(self, view: str) -> Promoted | None:
+    def rebuild(self, view: str) -> BuildResult | None:
         return self._promoted(f"rebuild {view}")
 
-    def _promoted(self, what: str) -> Promoted | None:
+    def _promoted(self, what: str) -> BuildResult | None:
         self._do(what)
         if not self.news:
             return None
         self.generation += 1
         audits = (AuditResult("pages", 3, 1),)
-        return Promoted(self.name, self.generation, Position((7,)), 7, audits)
+        return BuildResult(self.name, self.generation, Position((7,)), 7, audits)
 
     def times(self, what: str) -> int:
         return self.asked.count(what)
@@ -310,7 +310,7 @@ def test_a_rebuild_waits_until_speed_has_taken_all_that_was_acknowledged_before(
 def test_a_rebuild_is_seen_while_it_waits_and_runs_and_not_after_it(bench: Bench) -> None:
     seen = list[tuple[str, int | None]]()
 
-    def look(view: str) -> Promoted | None:
+    def look(view: str) -> BuildResult | None:
         found = bench.schedule.rebuild_request(view)
         seen.append((found.stream, found.started_at_us) if found else ("", None))
         return Told.rebuild(bench.streams["b"], view)

@@ -11,7 +11,7 @@ import pytest
 from serving.bench import CLICKS, Click, definitions, plan_of
 
 from headrace.api.client import Remote
-from headrace.compile.follow import Followed, followed
+from headrace.compile.stream_subscription import SubscribedStream, subscribed_stream
 from headrace.core.errors import BadQuery, LimitReached, NotFound
 from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import StreamSubscription
@@ -43,9 +43,9 @@ def no_spark(request: QueryRequest) -> QueryResult:
     raise AssertionError("Spark was asked")
 
 
-def known(text: str = "", more: str = "") -> Followed:
+def known(text: str = "", more: str = "") -> SubscribedStream:
     asked = StreamSubscription("rows" if more else "clicks", text)
-    return followed(plan_of(definitions() + more), asked)
+    return subscribed_stream(plan_of(definitions() + more), asked)
 
 
 # Without Spark

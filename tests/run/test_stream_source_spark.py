@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from master.bench import InProcess
 
-from headrace.compile.follow import followed
 from headrace.compile.plan import Plan
+from headrace.compile.stream_subscription import subscribed_stream
 from headrace.core.errors import BadQuery, HeadraceError, Refused
 from headrace.core.event import EventStatus
 from headrace.core.position import Position
@@ -139,7 +139,9 @@ class Place:
         self.following = StreamSources(project, self.query_service.pool.run)
 
     def source(self, text: str) -> StreamSource:
-        return self.following(followed(self.plan, read_stream_subscription(f"SUBSCRIBE TO {text}")))
+        return self.following(
+            subscribed_stream(self.plan, read_stream_subscription(f"SUBSCRIBE TO {text}"))
+        )
 
     def heard(self, text: str) -> list[SubscriptionEvent]:
         return heard(self.source(text))

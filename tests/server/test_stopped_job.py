@@ -26,7 +26,7 @@ from headrace.run.launch_spec import LaunchSpec
 from headrace.run.log_file import log_to_file
 from headrace.server.job_routes import JobRoutes
 from headrace.server.job_supervisor import JobSnapshot
-from headrace.server.stopped_job import JOB_STATE, StoppedJobRoutes
+from headrace.server.stopped_job import JOB_STATE, StoppedJobHandler
 from tests.access.users import bearer, open_access, token_of
 
 HTTP = HttpSettings(port=0)
@@ -42,7 +42,7 @@ class Down:
         self.access, self.token = open_access(folder, "")
         self.threads = Threads(4)
         self.answers, self.routes = (
-            StoppedJobRoutes(HTTP, self.access, AccessSettings()),
+            StoppedJobHandler(HTTP, self.access, AccessSettings()),
             JobRoutes(),
         )
         routes = [Route("/{path:path}", self.answer, methods=["GET", "POST"])]

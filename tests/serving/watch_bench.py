@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.compile.plan import WatchPlan
-from headrace.compile.watches import shaped, watch_plan
+from headrace.compile.watches import shape_watch, watch_plan
 from headrace.core.time import SECOND
 from headrace.define.definitions import WatchDefinition
 from headrace.run.definition_text import parse_kind
@@ -51,7 +51,7 @@ class WatchBench(Bench):
 
     def plans(self, text: str) -> list[WatchPlan]:
         return [
-            watch_plan(self.project, self.plan, shaped(w))
+            watch_plan(self.project, self.plan, shape_watch(w))
             for w in parse_kind(text, "w", WatchDefinition)
         ]
 

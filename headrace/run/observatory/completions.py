@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from headrace.api.resources.catalog import FunctionShape
-from headrace.compile.window_words import WORDS
+from headrace.compile.window_functions import WINDOW_FUNCTIONS
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.define.functions import FunctionDefinition
-from headrace.spark.fence_tables import FUNCTIONS
+from headrace.spark.allow_lists import FUNCTIONS
 
 _KEYWORDS = """
     ACCUMULATING AFTER ALL AND ANY AS ASC BETWEEN BY CASE CAST CREATE DEFINE DELAY DESC DISCARDING
@@ -37,7 +37,7 @@ def _own(own: Iterable[FunctionDefinition]) -> Iterator[FunctionShape]:
 
 def _known() -> Iterator[FunctionShape]:
     aggregates = {*AGGREGATES, *SYNONYMS}
-    scalars = {name for name in FUNCTIONS if name.isidentifier()} - aggregates - {*WORDS}
+    scalars = {name for name in FUNCTIONS if name.isidentifier()} - aggregates - {*WINDOW_FUNCTIONS}
     yield from (FunctionShape(name, "aggregate") for name in sorted(aggregates))
-    yield from (FunctionShape(name, "window") for name in WORDS)
+    yield from (FunctionShape(name, "window") for name in WINDOW_FUNCTIONS)
     yield from (FunctionShape(name, "scalar") for name in sorted(scalars))

@@ -26,7 +26,7 @@ def _files(service: ObservedProject, plan: Plan) -> dict[str, int]:
         except NotFound:
             continue
         found[f"source:{stream.name}"] = found[f"log:{stream.name}"] = end
-        version = service.master(stream).found()
+        version = service.master(stream).newest_or_none()
         if version is not None:
             found[f"master:{stream.name}"] = sum(version.position.offsets)
     return found

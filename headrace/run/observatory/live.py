@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.api.resources.topology import Topology
 from headrace.api.shapes import StatusReport
-from headrace.compile.subscribe import streams_of
+from headrace.compile.view_subscription import streams_of
 from headrace.core.errors import NotFound
 from headrace.core.report import Report
 from headrace.core.time import SECOND

@@ -28,7 +28,7 @@ from headrace.core.event import LATENESS, RAW, STATUS, EventStatus
 from headrace.core.json_path import JsonPath
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
-from headrace.master.balance import letters
+from headrace.master.balance import read_dead_letters
 from headrace.master.decoding import decoder_of
 from headrace.run.observatory.observed_project import ObservedProject
 from headrace.run.observatory.records import Records, log_end, records_of, shown_value
@@ -60,7 +60,7 @@ def _quality(service: ObservedProject, stream: StreamPlan, status: StreamStatus)
     with records_of(service, stream, range) as records:
         sampled, lateness = len(range), _lateness(records)
         undeclared, nulls = list(_undeclared(records)), list(_nulls(records))
-    known = letters(
+    known = read_dead_letters(
         service.master(stream), decoder_of(stream), service.log_reader(stream), LETTERS_MAX
     )
     return StreamQuality(

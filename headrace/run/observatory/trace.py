@@ -95,7 +95,7 @@ def _alerts(
 
 
 def _archived(service: ObservedProject, stream: StreamPlan) -> Position:
-    version = service.master(stream).found()
+    version = service.master(stream).newest_or_none()
     return version.position if version else Position.start(stream.partitions)
 
 

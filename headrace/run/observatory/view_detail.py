@@ -7,7 +7,7 @@ from headrace.compile.explain import explain, unknown_view
 from headrace.compile.flow import whole
 from headrace.compile.lineage import lineage_of
 from headrace.compile.plan import Plan, ViewPlan
-from headrace.compile.subscribe import streams_of
+from headrace.compile.view_subscription import streams_of
 from headrace.core.errors import HeadraceError
 from headrace.core.time import iso
 from headrace.run.observatory.catalog import view_of
@@ -76,7 +76,7 @@ def _audit(service: ObservedProject, view: ViewPlan) -> tuple[AuditResult | None
 
 
 def _late(service: ObservedProject, view: ViewPlan) -> LateSummary | None:
-    if not view.tells_lateness:
+    if not view.has_lateness:
         return None
     try:
         found = service.query_service.reader.late(view.name, limit=LATE_WINDOWS_MAX + 1)
