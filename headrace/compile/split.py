@@ -66,7 +66,7 @@ Equal = Callable[[str, str], bool]
 
 
 def split(select: exp.Select, columns: set[str], origin: Origin, equal: Equal) -> ViewParts:
-    """ViewParts a SELECT with aggregates; `columns` are the names that its sources have."""
+    """Split a SELECT with aggregates; `columns` are the names that its sources have."""
     return _Splitter(select, columns, origin, equal).run()
 
 
@@ -121,7 +121,7 @@ class _Splitter:
                 "aggregate with GROUP BY; use OVER in an ad-hoc query.",
             )
 
-    # GroupKey keys
+    # Group keys
 
     def group_expressions(self) -> list[exp.Expr]:
         group = self.select.args.get("group")
