@@ -42,7 +42,7 @@ $(VENV)/.ready: requirements.lock requirements-java.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m headrace.spark.java >/dev/null 2>&1 || $(BIN)/python -m pip install --quiet \
 		--disable-pip-version-check --require-hashes -r requirements-java.lock
-	@$(BIN)/python -m headrace.spark.archive_of_classes || true
+	@$(BIN)/python -m headrace.spark.class_archive || true
 	@touch $@
 
 wheel: setup ## Build a wheel with the console in it, into dist

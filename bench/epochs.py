@@ -69,7 +69,7 @@ class Epochs:
     def epoch(self, number: int) -> float:
         """Compute and commit one epoch, as the speed layer does; seconds."""
         from headrace.core.position import Position, PositionRange
-        from headrace.speed.carry import Behind
+        from headrace.speed.carry import EpochContext
         from headrace.speed.epoch import compute_epoch
 
         began = time.monotonic()
@@ -77,13 +77,13 @@ class Epochs:
         parts = range(number * TASKS, (number + 1) * TASKS)
         frame = self.spark.read.parquet(*(f"{self.folder_of_events}/part={n}" for n in parts))
         state = self.store.stream("clicks")
-        behind = Behind(self.store, state, lambda *_: self.events, 0, {})
+        context = EpochContext(self.store, state, lambda *_: self.events, 0, {})
         made = compute_epoch(
             frame,
             self.flow,
             self.store.versions("clicks"),
             PositionRange(state.position, Position((upper,))),
-            behind,
+            context,
             START_US,
         )
         self.store.commit_epoch(made)
@@ -91,13 +91,13 @@ class Epochs:
 
     def fold_all(self, mark_us: int | None = None) -> float:
         """Fold and stage all events at once, as a full build does; seconds."""
-        from headrace.spark.carry import Carrying
+        from headrace.spark.carry import CarryJob
 
         began = time.monotonic()
         self.events.createOrReplaceTempView("clicks")
         version = self.store.versions("clicks")[0]
         assert version.plan.carry is not None
-        folded = Carrying(self.spark, version.plan.carry, {}, 0, marks=[(0, mark_us)]).fold([])
+        folded = CarryJob(self.spark, version.plan.carry, {}, 0, marks=[(0, mark_us)]).fold([])
         rows = self.spark.sql(version.plan.partial_sql).toArrow()
         self.store.stage(version, True, rows, {}, folded.states)
         return time.monotonic() - began

@@ -73,7 +73,7 @@ class _Side:
 
     def __init__(self, folder: Path, events: Path, constants: list[tuple[int, float]]) -> None:
         from bench.epochs import Epochs
-        from headrace.run.constants import begin_watches, write_constants
+        from headrace.run.watch_constants import begin_watches, write_constants
         from headrace.serving import watches
         from headrace.serving.match_raiser import MatchRaiser
         from headrace.spark.relations import register

@@ -22,7 +22,7 @@ def __getattr__(name: str) -> Any:
 
         return connect
     if name == "subscribe":
-        from headrace.api.listen import subscribe
+        from headrace.api.subscribe import subscribe
 
         return subscribe
     raise AttributeError(f"module 'headrace' has no attribute '{name}'")

@@ -29,11 +29,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from headrace.batch.build import Builder, Promoted
+from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.address import LogAddress
 from headrace.core.event import LATE, OFFSET, PARTITION, EventStatus
 from headrace.core.position import Position, PositionRange
@@ -60,9 +60,9 @@ from headrace.log.interval import log_intervals
 from headrace.log.opening import open_reader
 from headrace.master.archive import Archive
 from headrace.master.decoding import decoder_of
-from headrace.run.constants import begin_watches, write_constants
-from headrace.run.delivery import DeliveryRoute, QueueDelivery
+from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
+from headrace.run.watch_constants import begin_watches, write_constants
 from headrace.serving.alerts import AlertFilter, read_alerts
 from headrace.serving.match_raiser import MatchRaiser
 from headrace.serving.read import Reader
@@ -73,9 +73,9 @@ from headrace.spark.analyse import SparkAnalyser
 from headrace.spark.feed import Feed, typed
 from headrace.spark.functions import register_functions
 from headrace.spark.relations import register, small_table
-from headrace.speed.carry import Behind
-from headrace.speed.epoch import compute_epoch, together
-from headrace.speed.memory import JoinHistory
+from headrace.speed.carry import EpochContext
+from headrace.speed.epoch import compute_epoch, pack_streams
+from headrace.speed.join_history import JoinHistory
 from headrace.speed.runner import EpochRunner
 from headrace.testing import Transcript
 
@@ -239,12 +239,12 @@ class Parts:
     def archive(self, stream: str) -> None:
         self.archives[stream].step_to_end(STEP_EVENTS_MAX)
 
-    def build(self, flow: str, *, speed_runs: bool = False, **said: Any) -> Promoted | None:
+    def build(self, flow: str, *, speed_runs: bool = False, **said: Any) -> BuildResult | None:
         plan, feeds, processors = self.flows[flow], self.feeds(flow), self.compiled.processors
         builder = Builder(self.compiled.batch, plan, feeds, self.store, processors, self.clock)
         return builder.build(speed_runs=speed_runs, **said)
 
-    def catch_up(self) -> list[Promoted]:
+    def catch_up(self) -> list[BuildResult]:
         """All that is in the logs becomes a generation."""
         for stream in self.topics:
             self.archive(stream)
@@ -271,9 +271,11 @@ class Parts:
             # Its rows do not depend on how many builds were before it, but a commit names them.
             return replace(self.compiled.epochs[key], generation=state.generation)
         pairs = zip(flow.streams, tables, strict=True)
-        frame = together([_frame(self.compiled.speed, stream, table) for stream, table in pairs])
+        frame = pack_streams(
+            [_frame(self.compiled.speed, stream, table) for stream, table in pairs]
+        )
         read, processors = partial(self.frame, flow.streams[0]), self.compiled.processors
-        behind = Behind(self.store, state, read, STEP_EVENTS_MAX, processors)
+        behind = EpochContext(self.store, state, read, STEP_EVENTS_MAX, processors)
         versions, memory = self.store.versions(name), self.memories.get(name)
         made = compute_epoch(frame, flow, versions, range, behind, self.clock(), memory)
         self.compiled.epochs[key] = made
@@ -343,7 +345,7 @@ def _us(ms: float | None) -> float | None:
 class Collected(DestinationWriter):
     """A writer that keeps the panes of one step, as transcripts say them."""
 
-    at_once = 1_000
+    batch_max = 1_000
 
     def __init__(self) -> None:
         self.panes: list[dict[str, Any]] = []
@@ -431,7 +433,7 @@ class _Engine:
         shape = shape_of(self.compiled.plan, asked)
         plan = SinkPlan("story", asked, shape, FileDestination(""), Guarantee.AT_LEAST_ONCE)
         heard = Collected()
-        Sink(plan, "", self.parts.reader).look()
+        Sink(plan, "", self.parts.reader).poll()
         QueueDelivery(
             DeliveryRoute.of_sink(plan), heard, self.parts.reader.db, NotifySettings()
         ).drain()

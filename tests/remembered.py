@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.serving.store import StateRow
-from headrace.spark.carry import Carrying, Folded
+from headrace.spark.carry import CarryJob, FoldResult
 
 Memory = dict[Any, Any]
 
@@ -68,7 +68,7 @@ class Frame:
         return self.sparkSession.once(self.key, lambda: self.make().toArrow())
 
 
-class RememberedCarrying(Carrying):
+class RememberedCarryJob(CarryJob):
     """A fold of events that is done once for the same events, states and watermarks."""
 
     def __init__(
@@ -84,7 +84,7 @@ class RememberedCarrying(Carrying):
     def keys(self) -> list[str]:
         return self.session.once(("keys", self.key), lambda: self._real().keys())
 
-    def fold(self, states: Sequence[StateRow]) -> Folded:
+    def fold(self, states: Sequence[StateRow]) -> FoldResult:
         key = ("fold", self.key, tuple(states))
 
         def make() -> Any:
@@ -97,9 +97,9 @@ class RememberedCarrying(Carrying):
         return self.session.memory[key]
 
 
-def _real(events: Frame, plan: Any, *more: Any) -> Carrying:
+def _real(events: Frame, plan: Any, *more: Any) -> CarryJob:
     events.make()  # gives the stream's name its events, in Spark's own session
-    return Carrying(events.sparkSession.spark, plan, *more)
+    return CarryJob(events.sparkSession.spark, plan, *more)
 
 
 class AtOnce:

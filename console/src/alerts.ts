@@ -1,7 +1,7 @@
 /** Alerts as a page shows them: by rule, in the server's order, the gravest first.
  *
- * What is shown of a rule are its newest alerts and the older ones that were asked for; how many it
- * has, the server counts. tests/alerts.test.ts checks it.
+ * A rule shows its newest alerts and the older ones that were requested; the server counts all of
+ * them. tests/alerts.test.ts checks it.
  */
 
 import type { Alert, AlertGroup, Alerts } from "./wire";
@@ -13,14 +13,14 @@ export interface ShownGroup extends AlertGroup {
 export function grouped(found: Alerts, older: Readonly<Record<string, Alert[]>>): ShownGroup[] {
   return found.groups.map((group) => {
     const newest = found.alerts.filter((alert) => alert.rule === group.rule);
-    // An alert that came in the meantime moves others to where older ones are shown already.
+    // A new alert shifts the pages, so an older page may repeat alerts that are shown already.
     const byId = new Map([...newest, ...(older[group.rule] ?? [])].map((one) => [one.id, one]));
     const shown = [...byId.values()].sort((a, b) => b.number - a.number);
     return { ...group, shown };
   });
 }
 
-/** "critical", with the badge's colour; a word that is not known is not taken for harmless. */
+/** "critical", with the badge's colour; an unknown severity is shown as a warning. */
 const TONES = { critical: "bad", high: "bad", medium: "warn", low: "idle", info: "idle" } as const;
 export const severityTone = (severity: string): "bad" | "warn" | "idle" =>
   TONES[severity as keyof typeof TONES] ?? "warn";

@@ -1,8 +1,8 @@
-/** Everything the console asks of the server. A question with GET is asked by its name: paths, parameters
- *  and answers of them are in wire.ts; the paths of all else are written here alone.
+/** All requests of the console to the server. A GET request is sent by its name: paths, parameters and
+ *  responses are in wire.ts; the paths of all other requests are here.
  *
- * An answer that is no success becomes a Problem with the server's four fields. 401 is told to
- * whoever watches `session`, and the login page is shown.
+ * An unsuccessful response becomes a Problem with the server's four fields. 401 changes `session`,
+ * and the login page is shown.
  */
 
 import { readDate } from "./clock";
@@ -36,7 +36,7 @@ import {
   type Why,
 } from "./wire";
 
-/** What the server says is wrong: the same four fields everywhere. */
+/** An error of the server: the same four fields everywhere. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
@@ -51,7 +51,7 @@ export class Problem extends Error {
 }
 
 export type SessionState = "unknown" | "open" | "needed";
-/** Whether the server lets us in; `needed` shows the login page. */
+/** Whether the browser is authenticated; `needed` shows the login page. */
 export const session = store<SessionState>("unknown");
 
 type Param = string | number | boolean;
@@ -121,7 +121,7 @@ async function post<T>(url: string, body?: unknown, signal?: AbortSignal): Promi
 /** A row of an answer. */
 export type Row = Answer["rows"][number];
 
-/** Which entries of the audit log are asked for; the words may stand anywhere in them. */
+/** A filter of the audit log; the words may occur anywhere in an entry. */
 export interface EntriesWanted {
   limit: number;
   before?: string;
@@ -131,16 +131,16 @@ export interface EntriesWanted {
   find?: string;
 }
 
-/** Which rows of a view are wanted: windows from a time on, in an order such as "-hits". */
+/** A filter of the rows of a view: windows from a time on, in an order such as "-hits". */
 export type ViewQuestion = { from?: string; limit?: number; order?: string };
 
-/** What is given with a question: its parameters, where it has some that it needs, and a signal. */
+/** The arguments of a GET request: its parameters, if some are required, and a signal. */
 type Given<K extends keyof Questions> =
   Record<never, never> extends Questions[K]["asked"]
     ? [asked?: Questions[K]["asked"], signal?: AbortSignal]
     : [asked: Questions[K]["asked"], signal?: AbortSignal];
 
-/** The address of a question: parameters that its path names go there, the others follow it. */
+/** The URL of a GET request: parameters of its path, and the others as its query. */
 export function questionAddress(name: keyof Questions, asked: Params): string {
   const rest = { ...asked };
   const path = PATHS[name].replace(/{(\w+)}/g, (_, field: string) => {
@@ -152,7 +152,7 @@ export function questionAddress(name: keyof Questions, asked: Params): string {
 }
 
 export const api = {
-  /** Any question that the server answers with GET, by its name. */
+  /** Any GET request, by its name. */
   ask: <K extends keyof Questions>(name: K, ...[asked, signal]: Given<K>) =>
     get<Questions[K]["answer"]>(questionAddress(name, { ...asked }), signal),
 
@@ -195,7 +195,7 @@ export const api = {
     post<CommandResult>(address(`jobs/${segment(name)}/${verb}`)),
   rollback: (name: string, version: number) =>
     post<CommandResult>(address(`jobs/${segment(name)}/rollback`, { version })),
-  /** A project as a gzipped tar: a new job, or the next version of one that there is. */
+  /** A project as a gzipped tar: a new job, or the next version of an existing one. */
   submit: async (name: string, project: Blob, place: Params = {}, again = false) => {
     const url = again
       ? address(`jobs/${segment(name)}/versions`, place)

@@ -1,4 +1,4 @@
-/** The shell: navigation, the page of the place, the keyboard, and the login in front of it all. */
+/** The shell: navigation, the page of the current route, the keyboard, and the login page. */
 
 import type { ComponentType } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
@@ -21,7 +21,7 @@ import { me } from "./who";
 
 type Loader = () => Promise<ComponentType>;
 
-// Each screen is fetched when it is first visited; the landing page is there at once.
+// Each screen is loaded when it is first visited; the landing page is in the main bundle.
 const SCREENS: Record<string, Loader> = {
   views: () => import("./pages/views").then((m) => m.ViewsPage),
   alerts: () => import("./pages/alerts").then((m) => m.AlertsPage),
@@ -52,7 +52,7 @@ export function App() {
   return <Shell />;
 }
 
-/** Exchange the code in the address, if there is one; then find out whether we are let in. */
+/** Exchange the login code of the address, if there is one; then check the session. */
 async function enter(): Promise<void> {
   const code = loginCode(location.hash);
   if (code) {
@@ -60,7 +60,7 @@ async function enter(): Promise<void> {
     try {
       me.set(await api.login({ code }));
     } catch {
-      // A code is good once; the login page asks for a token instead.
+      // A code is valid once; otherwise the login page is shown.
     }
   }
   try {
@@ -71,7 +71,7 @@ async function enter(): Promise<void> {
   }
 }
 
-/** Nothing of what one has seen stays behind. */
+/** Clear all data of the user who has signed out. */
 function leave(): void {
   me.set(null);
   live.stop();

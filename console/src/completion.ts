@@ -1,5 +1,5 @@
-/** What the editor completes beside SQL's own words: the columns of what a query reads, by themselves
- *  and not only behind a name and a dot. tests/completion.test.ts checks it.
+/** Completions of the editor beside SQL keywords: the columns of the relations that a query reads, also
+ *  without the name of the relation. tests/completion.test.ts checks it.
  */
 
 import type { Catalog } from "./wire";
@@ -12,7 +12,7 @@ export interface Completed {
 
 const RELATION = /\b(?:from|join)\s+[`"]?(\w+)[`"]?/gi;
 
-/** The columns of all relations that a text reads; of none if it reads none that is known. */
+/** The columns of all known relations that a text reads. */
 export function columnsIn(text: string, catalog: Catalog): Completed[] {
   const read = new Set([...text.matchAll(RELATION)].map(([, name]) => name!.toLowerCase()));
   const relations = [...catalog.streams, ...catalog.tables, ...catalog.views];

@@ -1,6 +1,6 @@
-/** The one place where numbers and times become text.
+/** Formats numbers and times.
  *
- * Every function is pure; the time now is handed in. tests/format.test.ts checks them.
+ * Every function is pure; the current time is a parameter. tests/format.test.ts checks them.
  */
 
 import { stringify } from "./json";
@@ -13,7 +13,7 @@ export function count(value: number | bigint | null | undefined): string {
   return value == null ? "–" : GROUPED.format(value);
 }
 
-/** 1234567 → "1.23M": three digits that matter. */
+/** 1234567 → "1.23M": three significant digits. */
 export function short(value: number | null | undefined): string {
   if (value == null || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
@@ -57,7 +57,7 @@ export function percent(share: number | null | undefined): string {
   return share == null ? "–" : `${digits(share * 100)}${THIN}%`;
 }
 
-/** A length of time in its two largest units: 3_725_000 → "1 h 2 min". */
+/** A duration in its two largest units: 3_725_000 → "1 h 2 min". */
 export function duration(ms: number | null | undefined): string {
   if (ms == null || !Number.isFinite(ms)) return "–";
   const size = Math.abs(ms);
@@ -75,7 +75,7 @@ function pair(large: number, one: string, small: number, other: string): string 
   return `${large}${THIN}${one}${small ? ` ${small}${THIN}${other}` : ""}`;
 }
 
-/** How long ago a moment was: "now", "12 s ago", "in 3 min". */
+/** A relative time: "now", "12 s ago", "in 3 min". */
 export function ago(moment: string | number | null | undefined, now: number): string {
   if (moment == null) return "–";
   const at = typeof moment === "number" ? moment : Date.parse(moment);
@@ -85,7 +85,7 @@ export function ago(moment: string | number | null | undefined, now: number): st
   return passed > 0 ? `${roughly(passed)} ago` : `in ${roughly(-passed)}`;
 }
 
-/** A length of time in one unit, for where there is little room. */
+/** A duration in one unit, where space is limited. */
 export function brief(ms: number | null | undefined): string {
   if (ms == null || !Number.isFinite(ms)) return "–";
   return Math.abs(ms) < 1000 ? `${Math.round(ms)}${THIN}ms` : roughly(ms);
@@ -99,7 +99,7 @@ function roughly(ms: number): string {
   return `${Math.round(seconds / 86_400)}${THIN}d`;
 }
 
-/** A moment as one reads it in a table, in UTC as the log has it: "11-16 06:08:03". */
+/** A timestamp in a table, in UTC: "11-16 06:08:03". */
 export function moment(value: string | number | null | undefined): string {
   const at = value == null ? NaN : typeof value === "number" ? value : Date.parse(value);
   if (Number.isNaN(at)) return value == null ? "–" : String(value);
@@ -113,7 +113,7 @@ export function clock(value: string | number | null | undefined): string {
   return text.length === 14 ? text.slice(6) : text;
 }
 
-/** A tick of a time axis that spans so many seconds. */
+/** A tick of a time axis of this many seconds. */
 export function axisTime(seconds: number, span: number): string {
   const iso = new Date(seconds * 1000).toISOString();
   if (span > 3 * 86_400 || (span > 7200 && iso.slice(11, 16) === "00:00")) return iso.slice(5, 10);
@@ -129,7 +129,7 @@ export function isWindow(value: unknown): value is Window {
   return typeof value === "object" && value !== null && "start" in value && "end" in value;
 }
 
-/** A window [start, end) without saying a day twice. */
+/** A window [start, end) without repeating its day. */
 export function interval(window: Window): string {
   const [start, end] = [moment(window.start), moment(window.end)];
   const tail = start.slice(0, 5) === end.slice(0, 5) ? end.slice(6) : end;
@@ -142,7 +142,7 @@ function trimmed(text: string): string {
 
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/;
 
-/** One value of an answer's row, as text. */
+/** One value of a row, as text. */
 export function cell(value: unknown): string {
   if (value === null || value === undefined) return "∅";
   if (typeof value === "bigint") return count(value);
@@ -156,7 +156,7 @@ export function cell(value: unknown): string {
 function number(value: number): string {
   const size = Math.abs(value);
   if (size !== 0 && (size < 0.001 || size >= 1e15)) return value.toPrecision(4);
-  // Two decimals would make nothing of what is small.
+  // Two decimals would round a small number to zero.
   return size < 1 ? String(Number(value.toPrecision(4))) : GROUPED.format(value);
 }
 
@@ -165,10 +165,10 @@ export function plural(n: number, noun: string): string {
   return `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 }
 
-/** Offsets one a partition: [11935, 8042] → "11,935 · 8,042". */
+/** Offsets of all partitions: [11935, 8042] → "11,935 · 8,042". */
 export function position(offsets: readonly number[] | null | undefined): string {
   return offsets?.length ? offsets.map(count).join(" · ") : "–";
 }
 
-/** The name of a route as one reads it: "create_token" → "create token". */
+/** The name of a route as text: "create_token" → "create token". */
 export const spoken = (what: string): string => what.replaceAll("_", " ");

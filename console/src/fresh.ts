@@ -1,7 +1,7 @@
-/** How fresh and how exact an answer is, as its badges say it. tests/fresh.test.ts checks it.
+/** The badges of freshness and exactness of an answer. tests/fresh.test.ts checks them.
  *
- * The age is the server's own number when it answered, and the time that has passed here since then;
- * no two clocks are compared. Of a server that is not connected nothing is fresh.
+ * The age is the server's number at the time of the response plus the time that has passed since, so
+ * no two clocks are compared. Without a connection nothing is fresh.
  */
 
 import { duration, percent } from "./format";
@@ -12,7 +12,7 @@ export interface Said {
   text: string;
 }
 
-/** The oldest of the streams behind an answer decides. */
+/** Determined by the oldest of the answer's streams. */
 export function oldest(answer: Answer): AsOf | null {
   const all = Object.values(answer.as_of).filter((as) => as.age_ms !== null);
   return all.reduce<AsOf | null>(

@@ -1,7 +1,7 @@
-/** What is drawn of a topology, and where. Pure: tests/graph.test.ts checks it.
+/** The layout of the topology graph. Pure: tests/graph.test.ts checks it.
  *
- * Places depend on which nodes and edges there are, never on their numbers, so that new numbers
- * twice a second move nothing.
+ * Positions depend only on nodes and edges, not on their metrics, so that updates of metrics move
+ * nothing.
  */
 
 import dagre from "@dagrejs/dagre";
@@ -11,8 +11,8 @@ export type Health = Node["health"];
 
 export const NODE_WIDTH = 196;
 export const NODE_HEIGHT = 68;
-const MARGIN = 16; // around all of it
-/** More nodes than this are not drawn at once without being asked for. */
+const MARGIN = 16; // around the graph
+/** A graph with more nodes than this is drawn in full only on request. */
 export const NODES_SHOWN = 48;
 
 export interface Placed {
@@ -37,7 +37,7 @@ export function structure(nodes: readonly Node[], edges: readonly Edge[]): strin
 
 export function layout(nodes: readonly Node[], edges: readonly Edge[]): Laid {
   const graph = new dagre.graphlib.Graph();
-  // Of many nodes the best columns take twice as long to find, and make one long row of them.
+  // For many nodes, the optimal ranking is slow and gives one long row.
   const ranker = nodes.length > NODES_SHOWN ? "tight-tree" : "network-simplex";
   graph.setGraph({
     rankdir: "LR",
@@ -61,7 +61,7 @@ export function layout(nodes: readonly Node[], edges: readonly Edge[]): Laid {
       const laid = graph.edge(source, target) as { points: { x: number; y: number }[] };
       const from = graph.node(source) as { x: number; y: number };
       const to = graph.node(target) as { x: number; y: number };
-      // From side to side, by way of the places that the layout keeps free for long edges.
+      // From side to side, through the points that the layout reserves for long edges.
       const start = { x: from.x + NODE_WIDTH / 2, y: from.y };
       const end = { x: to.x - NODE_WIDTH / 2, y: to.y };
       return { source, target, path: curve([start, ...between(laid.points, start, end), end]) };
@@ -82,7 +82,7 @@ function between<T extends { x: number }>(
     .filter((point) => point.x > start.x + NODE_WIDTH / 2 && point.x < end.x - NODE_WIDTH / 2);
 }
 
-/** A smooth line through points that go from left to right. */
+/** A smooth line through points from left to right. */
 export function curve(points: readonly { x: number; y: number }[]): string {
   const [first, ...rest] = points;
   if (!first) return "";
@@ -133,7 +133,7 @@ export function neighbourhood(
 
 const GRAVITY: Record<Health, number> = { bad: 3, warn: 2, ok: 1, idle: 0 };
 
-/** Where to look first: the worst node, and of those the one with the most neighbours. */
+/** The node to show first: the worst, and among equals the one with the most neighbours. */
 export function firstFocus(topology: Topology): string | null {
   const degree = new Map<string, number>();
   for (const { source, target } of topology.edges) {
@@ -146,7 +146,7 @@ export function firstFocus(topology: Topology): string | null {
   return rest.reduce((best, node) => (weight(node) > weight(best) ? node : best), first).id;
 }
 
-/** The nodes from one that is not well to what explains it, both included. */
+/** The path from a node with a problem to its cause, both included. */
 export function causes(nodes: readonly Node[], id: string): Node[] {
   const known = new Map(nodes.map((node) => [node.id, node]));
   const chain: Node[] = [];
@@ -160,27 +160,27 @@ export function causes(nodes: readonly Node[], id: string): Node[] {
   return chain;
 }
 
-/** The width of an edge in pixels: 1 for a trickle, and one more for each tenfold rate. */
+/** The width of an edge in pixels: 1 for a low rate, and one more for each factor of ten. */
 export function edgeWidth(rate: number | null): number {
   if (rate === null || rate <= 0) return 1.25;
   return Math.min(1.5 + Math.log10(1 + rate), 7);
 }
 
-/** What is known of an edge's rate: batch reads now and then, so what it takes has none. */
+/** The rate of an edge as text; edges to batch have none, because batch reads at intervals. */
 export type Flow = "flow" | "still" | "batch" | "unknown";
 export function flowOf({ source, rate }: Pick<Edge, "source" | "rate">): Flow {
   if (rate === null) return source.startsWith("master:") ? "batch" : "unknown";
   return rate > 0 ? "flow" : "still";
 }
 
-/** Texts of a node have 11 pixels and more, which is as small as can be read: what does not fit is
- *  scrolled to. Only who zooms out, or asks for all of it, sees it smaller. */
+/** The text of a node has at least 11 pixels, so that it can be read; a larger graph is scrolled. It is
+ *  smaller only after zooming out or fitting the graph. */
 export const SCALE_FIRST = 1;
 const [SCALE_MIN, SCALE_MAX] = [0.15, 2];
 export const scaled = (scale: number, factor: number): number =>
   Math.min(SCALE_MAX, Math.max(SCALE_MIN, scale * factor));
 
-/** The scale at which all of a layout is seen, and nothing is larger than it is. */
+/** The scale at which a layout fits, at most 1. */
 export function fitting(
   laid: { width: number; height: number },
   box: { width: number; height: number },
@@ -188,7 +188,7 @@ export function fitting(
   return scaled(1, Math.min(1, box.width / laid.width, box.height / laid.height));
 }
 
-/** Where to scroll so that a node is seen within a width and height; as little as that takes. */
+/** The nearest scroll position at which a node is visible. */
 export function scrolledTo(
   node: { x: number; y: number; width: number; height: number },
   scale: number,
@@ -202,10 +202,10 @@ export function scrolledTo(
   };
 }
 
-/** How high the graph is: as high as it needs to be, within bounds. */
+/** The height of the graph, within bounds. */
 export const roomFor = (height: number): number => Math.round(Math.min(Math.max(240, height), 560));
 
-/** Nodes whose name or kind has all the words, the shortest names first. */
+/** Nodes whose name or kind contains all words, shortest names first. */
 export function search(nodes: readonly Node[], text: string): Node[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const fits = (node: Node) =>

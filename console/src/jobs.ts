@@ -1,4 +1,4 @@
-/** What is said of a job of a server, and what can be done to it. Pure: tests/jobs.test.ts. */
+/** The state and the commands of a job of a server. Pure: tests/jobs.test.ts. */
 
 import type { Health } from "./graph";
 import type { JobStatus } from "./wire";
@@ -8,8 +8,8 @@ export type Verb = "restart" | "pause" | "resume" | "cancel";
 interface Command {
   verb: Verb;
   name: string;
-  operation: string; // which one needs on the job
-  desired: JobStatus["desired"][]; // what a job must be for it
+  operation: string; // required on the job
+  desired: JobStatus["desired"][]; // the states in which it is available
   means: string;
 }
 
@@ -63,7 +63,7 @@ const TONES: Record<JobStatus["state"], Health> = {
 };
 export const stateTone = (state: JobStatus["state"]): Health => TONES[state];
 
-/** What is wrong with a job, why, and what to do about it; null if nothing is. */
+/** The problem of a job, its cause, and what to do; null if there is none. */
 export function trouble(
   job: Pick<JobStatus, "name" | "state" | "reason" | "version">,
 ): { says: string; cause: string; todo: string[] } | null {

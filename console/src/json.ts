@@ -1,7 +1,7 @@
-/** JSON in which no number changes. tests/json.test.ts checks it.
+/** JSON without rounded numbers. tests/json.test.ts checks it.
  *
- * A BIGINT has 64 bits and a number of this language 53, so a whole number that would be rounded is
- * read as a bigint. A text that is only laid out is not read at all: its values stay as written.
+ * A BIGINT has 64 bits and a JavaScript number 53, so an integer that would be rounded is parsed as a
+ * bigint. A text that is only indented is not parsed, so its values stay unchanged.
  */
 
 const STRING = String.raw`"(?:[^"\\]|\\.)*"`;
@@ -10,7 +10,7 @@ const TOKENS = new RegExp(`${STRING}|[{}[\\],:]|[^\\s{}[\\],:"]+`, "g");
 
 export function parse(text: string): unknown {
   if (!/\d{16}/.test(text)) return JSON.parse(text);
-  // Nobody who writes an event can know it, so no text of theirs is taken for a number.
+  // A random prefix, so that no string of an event can be mistaken for a number.
   const mark = `${Math.random()}:`;
   const kept = text.replace(VALUES, (token) => (rounded(token) ? `"${mark}${token}"` : token));
   return JSON.parse(kept, (_, value) =>

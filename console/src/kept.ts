@@ -1,7 +1,7 @@
-/** What the browser remembers of a user's work: a draft, its parameters, the queries of before.
+/** What the browser stores for a user: a draft, its parameters, and earlier queries.
  *
- * It is the user's. Sign-out removes it, and where nobody signed out, the next user's sign-in does.
- * What is of the browser itself, such as the theme, stays. tests/kept.test.ts checks it.
+ * It is removed at sign-out, and when another user signs in. Settings of the browser itself, such as
+ * the theme, stay. tests/kept.test.ts checks it.
  */
 
 const PREFIX = "headrace.kept.";
@@ -20,11 +20,11 @@ export function keep(name: string, value: unknown, place: Storage = localStorage
   try {
     place.setItem(PREFIX + name, JSON.stringify(value));
   } catch {
-    // A browser that keeps nothing is still a browser.
+    // Local storage may be disabled.
   }
 }
 
-/** From now on it is this user's; what was another's is removed. */
+/** Make this user the owner; remove the data of another user. */
 export function keepFor(user: string, place: Storage = localStorage): void {
   if (kept<string | null>("of", null, place) === user) return;
   forget(place);

@@ -13,7 +13,7 @@ export interface Press {
 
 const PAUSE_MS = 1200;
 
-/** Reads one key after the other; `g` waits for the next one for a moment. */
+/** Handles one key at a time; `g` waits shortly for the next key. */
 export function reader(): (press: Press) => Command {
   let waitingSince: number | null = null;
   return ({ key, at, typing, modified }) => {

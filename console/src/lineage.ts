@@ -1,4 +1,4 @@
-/** Which columns a column is made of, and which are made of it. tests/lineage.test.ts checks it. */
+/** The upstream and downstream columns of a column. tests/lineage.test.ts checks it. */
 
 import type { Lineage } from "./wire";
 

@@ -1,7 +1,7 @@
-/** Whether the server answers, and what may still be said if it does not.
+/** The state of the connection to the server, and what is shown without one.
  *
- * `live` hears the server, `asking` gets answers from it; in every other state nothing that was
- * heard before is shown as if it were so now: names stay, states and rates are not known.
+ * `live` receives its event stream, `asking` polls it; in all other states earlier data is not shown
+ * as current: names stay, states and rates are unknown.
  * tests/link.test.ts checks both.
  */
 
@@ -10,7 +10,7 @@ import type { StatusReport, Topology } from "./wire";
 
 export interface Link {
   state: "connecting" | "live" | "asking" | "lost";
-  since: number; // when it became so; of `lost`, when the server was there last
+  since: number; // when the state began; for `lost`, when the server last responded
   reason: string;
 }
 
@@ -20,7 +20,7 @@ export const link = store<Link>({ state: "connecting", since: Date.now(), reason
 
 export const connected = ({ state }: Link): boolean => state === "live" || state === "asking";
 
-/** What becomes of the link. A question that fails or is answered says nothing while we hear. */
+/** The next state. The result of a request does not matter while the event stream is open. */
 export function after(now: Link, news: News, at: number): Link {
   if (news === "heard") return to(now, "live", at);
   if (news === "closed") return now.state === "live" ? to(now, "connecting", at) : now;
@@ -35,7 +35,7 @@ function to(now: Link, state: Link["state"], at: number, reason = ""): Link {
     : { state, since: now.state === state ? now.since : at, reason };
 }
 
-/** For how long it has been so, in whole seconds. */
+/** How long the state has lasted, in whole seconds. */
 export const lasting = ({ since }: Link, at = Date.now()): number =>
   Math.max(1000, Math.round((at - since) / 1000) * 1000);
 
@@ -43,7 +43,7 @@ export const tell = (news: News): void => link.update((now) => after(now, news, 
 
 export const NOT_CONNECTED = "not connected";
 
-/** The status of a project that is not heard of: what it consists of. */
+/** The status of a project without a connection: only its names. */
 export function stillStatus(of: StatusReport, reason: string): StatusReport {
   return {
     ...of,
@@ -54,7 +54,7 @@ export function stillStatus(of: StatusReport, reason: string): StatusReport {
   };
 }
 
-/** The topology of a project that is not heard of: its nodes and edges. */
+/** The topology of a project without a connection: only its nodes and edges. */
 export function stillTopology(of: Topology): Topology {
   return {
     ...of,

@@ -15,7 +15,7 @@ import type { Alert, Alerts, ErrorShape, StatusReport, Topology } from "./wire";
 
 export const status = store<StatusReport | null>(null);
 export const topology = store<Topology | null>(null);
-/** The newest alerts; whoever lists others asks again when they change. */
+/** The newest alerts; pages with other alerts reload when they change. */
 export const alertsHeard = store<Alert[]>([]);
 /** The server's time; ticks once a second, for relative times. */
 export const now = store(serverNow());
@@ -23,14 +23,14 @@ export const now = store(serverNow());
 const ALL = "status,topology,alerts";
 const WITHOUT_ALERTS = "status,topology";
 const ASK_MS = 2000;
-/** A server that takes longer to say how it is, is not there. */
+/** The time-out of a poll. */
 const PATIENCE_MS = 5000;
 let listening: Listening | null = null;
 let ticking = false;
 let asking = false;
 
-/** How far all streams have come, as one text; it changes when any answer may have changed. The
- * watermark is part of it, because what waits for it is found without an event. */
+/** The positions of all streams as one text; it changes when any answer may have changed. It includes
+ * the watermark, which can advance without an event. */
 export const moved = store("");
 status.watch((seen) =>
   moved.set(
@@ -50,19 +50,19 @@ setInterval(() => {
   if (!document.hidden) now.set(serverNow());
 }, 1000);
 
-/** Begin to listen to a project, or to ask a server of jobs; again after a login. */
+/** Open the event stream of a project, or poll a server of jobs; again after a login. */
 export function start(project: boolean): void {
   if (project) hearAll(ALL);
   if (ticking) return;
   ticking = true;
   setInterval(() => void ask(project), ASK_MS);
   document.addEventListener("visibilitychange", () => void ask(project));
-  // Whether it is away or only the stream has ended is known at once.
+  // Poll at once, to know whether the server is down or only the stream has ended.
   link.watch(({ state }) => void (state === "connecting" && ask(project)));
   void ask(project);
 }
 
-/** Hear no more, and forget what was heard: the next one who signs in may see less. */
+/** Disconnect and clear all data: the next user may be allowed to see less. */
 export function stop(): void {
   listening?.close();
   status.set(null);
@@ -101,7 +101,7 @@ async function ask(project: boolean): Promise<void> {
   asking = false;
 }
 
-/** Alerts are told to those who may read the whole job; the others hear the rest. */
+/** Only callers who may read the whole job can subscribe to alerts; others get the rest. */
 function refusedFor(topics: string, code: number): boolean {
   if (code === 401) session.set("needed");
   if (code === 403 && topics === ALL) {
@@ -123,7 +123,7 @@ function hear({ event, data }: Message): void {
     alertsHeard.update((seen) => known(told as Told<Alerts>, null, () => null)?.alerts ?? seen);
 }
 
-/** The new state; where a part could not be computed now, that part of the last one. */
+/** The new state, with the last value of a part that could not be computed. */
 function known<T>(
   told: Told<T>,
   seen: T | null,

@@ -1,8 +1,8 @@
-/** What an epoch spends its time on. Pure: tests/phases.test.ts checks it. */
+/** The phases of an epoch. Pure: tests/phases.test.ts checks it. */
 
 import type { EpochShape } from "./wire";
 
-/** The phases of all epochs, those that take longest first. */
+/** The phases of all epochs, longest first. */
 export function phaseNames(epochs: readonly EpochShape[]): string[] {
   const total = new Map<string, number>();
   for (const { phases } of epochs) {
@@ -12,7 +12,7 @@ export function phaseNames(epochs: readonly EpochShape[]): string[] {
   return [...total].sort((a, b) => b[1] - a[1]).map(([name]) => name);
 }
 
-/** The shown phases and the rest, which together are the epoch; all of it where they are unknown. */
+/** The shown phases and the rest of the epoch; only the rest if the phases are unknown. */
 export function segments(
   { phases, ms: whole }: EpochShape,
   shown: readonly string[],

@@ -1,4 +1,4 @@
-/** Where one is now. */
+/** The current route. */
 
 import { link, type Place, parse } from "./routes";
 import { store } from "./store";
@@ -11,7 +11,7 @@ export function go(page: string, name?: string | null, query: Record<string, str
   location.hash = link(page, name, query);
 }
 
-/** Change the query of the place without a new entry in the history. */
+/** Change the query of the route without a new entry in the history. */
 export function amend(query: Record<string, string | null>): void {
   const { page, name, query: before } = place.get();
   const next = { ...before };

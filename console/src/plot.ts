@@ -1,4 +1,4 @@
-/** How an answer is best drawn, decided from its columns alone. Pure: tests/plot.test.ts checks it.
+/** Chooses the chart of an answer by its columns. Pure: tests/plot.test.ts checks it.
  *
  * With at least three windows a number is drawn over time, a line for each of the largest groups.
  * Otherwise the newest window's groups, or the rows, become bars. A single row is numbers. A key is
@@ -29,7 +29,7 @@ export interface Bars {
   measure: string;
   by: string;
   bars: { name: string; value: number; cell: unknown }[];
-  others: number; // rows of the server's that are not drawn
+  others: number; // rows that are not drawn
 }
 
 export interface Figures {
@@ -76,7 +76,7 @@ export function plot(answer: Drawable, wished?: string | null): Plot {
   return bars(rows, groups, measure, null, unread);
 }
 
-/** The number that is drawn: the wished one if it is one, else the first. */
+/** The number that is drawn: the chosen one if it is valid, else the first. */
 export function measureOf(
   columns: Record<string, ColumnInfo>,
   wished?: string | null,
@@ -93,7 +93,7 @@ function watermark({ as_of }: Drawable): number | null {
   return marks.length ? Math.min(...marks) : null;
 }
 
-/** Null where there are fewer than three windows. */
+/** Null if there are fewer than three windows. */
 function overTime(
   answer: Drawable,
   window: string,
@@ -117,13 +117,13 @@ function overTime(
     const cells = xs.map((x) => line.get(x) ?? empty);
     return { name, values: cells.map(numeric), cells };
   });
-  // In the order of their names, so that a line keeps its colour when another overtakes it.
+  // Sorted by name, so that a line keeps its colour when the values change.
   series.sort((a, b) => a.name.localeCompare(b.name));
   const others = Math.max(0, lines.length - LINES_MAX);
   return { kind: "lines", measure, by: groups.join(" · ") || null, xs, series, others, settled };
 }
 
-/** `unread` rows are at the server, and each is smaller than these. */
+/** `unread` is the number of smaller rows that were not requested. */
 function bars(
   rows: Row[],
   groups: string[],
@@ -142,8 +142,8 @@ function bars(
   return { kind: "bars", measure, by, bars: named.slice(0, BARS_MAX), others };
 }
 
-/** How long a bar or how high a line is; a number beyond 2⁵³, or a decimal, which comes as text, is
- * rounded for that alone.
+/** The value of a bar or a point. Numbers beyond 2⁵³, and decimals, which are sent as text, are rounded
+ * for drawing only.
  */
 function numeric(value: unknown): number | null {
   const decimal = typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value);
@@ -175,7 +175,7 @@ function total(line: Map<number, unknown>): number {
   return sum;
 }
 
-/** From when on windows are asked for, so that about `windows` of them come; null: all. */
+/** The start time of a request for about `windows` windows; null: all. */
 export function since(answer: Answer, windows = 90): string | null {
   const name = windowColumn(answer.columns);
   const seen = name ? answer.rows.map((row) => row[name]).find(isWindow) : undefined;

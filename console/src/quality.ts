@@ -1,18 +1,18 @@
-/** What the page of data quality says of a stream: each share with what it is a share of.
+/** The shares on the page of data quality, each with its total.
  *
- * Duplicates and dead letters are of all records, in the log and in the master; late events are of
- * what speed has taken. tests/quality.test.ts checks it.
+ * Duplicates and dead letters are shares of all records in the log and the master; late events are a
+ * share of the events that speed has committed. tests/quality.test.ts checks it.
  */
 
 import { count, percent, plural } from "./format";
 import type { StreamQuality } from "./wire";
 
-/** "1.2 % of 19,977 records", or only of how many. */
+/** "1.2 % of 19,977 records", or only the total. */
 export function shareOf(part: number, all: number, noun: string): string {
   return all ? `${percent(part / all)} of ${plural(all, noun)}` : `of no ${noun} yet`;
 }
 
-/** Where dead letters are, since the balance below counts those of the master alone. */
+/** Where the dead letters are; the balance below counts only those of the master. */
 export function whereDead({ dead_letters, balance }: StreamQuality): string {
   const waiting = dead_letters - balance.dead_letters;
   return waiting > 0
@@ -20,14 +20,14 @@ export function whereDead({ dead_letters, balance }: StreamQuality): string {
     : "all archived";
 }
 
-/** Of how many dead letters the reasons are. */
+/** The number of dead letters that the reasons cover. */
 export function reasonsOf({ reasons, dead_letters }: StreamQuality): string {
   const explained = reasons.reduce((sum, one) => sum + one.events, 0);
   if (explained >= dead_letters) return plural(dead_letters, "dead letter");
   return `the newest ${count(explained)} of ${plural(dead_letters, "dead letter")}`;
 }
 
-/** The height of a bar as a share of the highest: its square root, so that a few late events beside
- *  many on time can be seen. The chart says so. */
+/** The height of a bar as a share of the highest. The scale is a square root, so that a few late events
+ *  beside many on time are visible; the chart says so. */
 export const SCALE = "heights are square roots of the numbers";
 export const height = (events: number, most: number): number => Math.sqrt(events / most);

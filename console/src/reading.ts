@@ -1,8 +1,8 @@
-/** Which rows of a view are asked for, so that what is drawn is true of all of them.
+/** Chooses the rows of a view to request, so that its chart is complete.
  *
- * Of a view with windows: the newest windows, each with all of its rows, or of one window the rows
- * with the largest measure. Of another: the rows with the largest measure. Which these are, and how
- * many rows there are in all, the server says. tests/reading.test.ts checks it.
+ * A view with windows: the newest windows with all their rows, or the rows of one window with the
+ * largest measure. Another view: the rows with the largest measure. The server selects and counts
+ * them. tests/reading.test.ts checks it.
  */
 
 import type { ViewQuestion } from "./api";
@@ -10,13 +10,13 @@ import { measureOf, since, windowColumn } from "./plot";
 import { startOf } from "./timeline";
 import type { Answer } from "./wire";
 
-/** So many rows of windows are read at once, and so many of a view without. */
+/** The rows per request, of a view with windows and of one without. */
 export const WINDOW_ROWS_MAX = 4000;
 export const ROWS_MAX = 200;
 
 export type Ask = (question: ViewQuestion) => Promise<Answer>;
 
-/** `before` is what was answered last, so that only the first time takes two questions. */
+/** `before` is the last answer, so that only the first time takes two requests. */
 export async function readView(
   ask: Ask,
   windows: number,
@@ -34,14 +34,14 @@ export async function readView(
     const from = since(known, wanted);
     const answer = await newest(from);
     if (!answer.rows.length && from) return whole(await newest(null), window, newest);
-    // More rows than these would be cut anywhere, so fewer windows are asked for.
+    // More rows would be truncated within a window, so fewer windows are requested.
     if (!cut(answer) || !from || wanted < 2) return whole(answer, window, newest);
   }
 }
 
 const cut = (answer: Answer): boolean => (answer.total ?? 0) > answer.rows.length;
 
-/** Only windows whose rows are all there; without such a window, the largest rows of the newest. */
+/** Only complete windows; if there is none, the largest rows of the newest window. */
 async function whole(
   answer: Answer,
   window: string,
@@ -55,7 +55,7 @@ async function whole(
   return { ...answer, rows, total: rows.length };
 }
 
-/** The first rows of an answer, which was asked for one more than these. */
+/** The first rows of an answer, for which one more row was requested. */
 export function firstOf(answer: Answer, most: number): { answer: Answer; more: boolean } {
   const more = answer.truncated || answer.rows.length > most;
   return { answer: { ...answer, rows: answer.rows.slice(0, most) }, more };

@@ -1,4 +1,4 @@
-/** What is said of a rebuild while it waits and runs. Pure: tests/rebuild.test.ts. */
+/** The progress of a rebuild as text. Pure: tests/rebuild.test.ts. */
 
 import { brief, duration, plural } from "./format";
 import type { RebuildProgress } from "./wire";
@@ -11,16 +11,16 @@ export interface Progress {
 export const underWay = (of: RebuildProgress | null | undefined): of is RebuildProgress =>
   Boolean(of && of.state !== "idle");
 
-/** How far it is, and how much longer it takes by the largest build of the run. */
+/** The progress, and the remaining time by the largest earlier build. */
 export function progress(of: RebuildProgress, now: number): Progress {
   if (of.state === "waiting" || !of.started_at)
-    return { share: null, text: "It waits for what is being built now." };
+    return { share: null, text: "Waiting for the running build." };
   const passed = Math.max(0, now - Date.parse(of.started_at));
-  const since = `Running for ${brief(passed)}, through ${plural(of.events, "event")}.`;
+  const since = `Running for ${brief(passed)}, over ${plural(of.events, "event")}.`;
   if (of.expected_ms === null)
     return {
       share: null,
-      text: `${since} How long it takes is not known: nothing was built in this run yet.`,
+      text: `${since} Its duration is not known: nothing was built in this run yet.`,
     };
   const left = of.expected_ms - passed;
   if (left <= 0)
@@ -31,12 +31,12 @@ export function progress(of: RebuildProgress, now: number): Progress {
   return { share: passed / of.expected_ms, text: `${since} About ${brief(left)} left.` };
 }
 
-/** What it would take, before one asks for it. */
+/** The expected duration, shown before the rebuild is requested. */
 export function price(of: RebuildProgress | null | undefined): string {
   if (!of) return "";
   const time =
     of.expected_ms === null
-      ? "how long that takes is not known yet"
+      ? "the duration is not known yet"
       : `about ${duration(of.expected_ms)}, by the largest build of this run`;
-  return `It goes through ${plural(of.events, "event")}: ${time}.`;
+  return `It reads ${plural(of.events, "event")}: ${time}.`;
 }

@@ -1,7 +1,7 @@
-/** Where one is in the console, as the fragment of the address: `#/views/visitors?tab=late`.
+/** The routes of the console, as fragments of the address: `#/views/visitors?tab=late`.
  *
- * A fragment never reaches the server, so the server has one page and needs to know none of these.
- * tests/routes.test.ts checks that each route is read back as it was written.
+ * A fragment is not sent to the server, so the server has only one page.
+ * tests/routes.test.ts checks that each route is parsed as it was formatted.
  */
 
 export interface Place {
@@ -16,11 +16,11 @@ export interface Page {
   key: string; // after `g`
   icon: string;
   group: "Watch" | "Ask" | "Trust" | "Run";
-  /** A route that the server must have; without it the page is not shown. */
+  /** A route that the server must have; otherwise the page is not shown. */
   needs: string;
 }
 
-/** What a project has and a server of jobs has not. */
+/** A route that a project has and a server of jobs does not have. */
 export const PROJECT = "/v1/status";
 
 export const PAGES: readonly Page[] = [
@@ -68,7 +68,7 @@ export function link(
   return `#/${path}${asked ? `?${asked}` : ""}`;
 }
 
-/** The address of the server of jobs whose job this console shows; null if it is no job's. */
+/** The address of the server whose job this console shows; null if it is not a job. */
 export function serverAbove(path: string): string | null {
   return /^(.*\/)v1\/jobs\/[^/]+\/api\/$/.exec(path)?.[1] ?? null;
 }

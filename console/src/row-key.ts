@@ -1,4 +1,4 @@
-/** The parameters that name a row of a view: its keys, and where its window starts. */
+/** The parameters that identify a row of a view: its keys, and the start of its window. */
 
 import type { Row } from "./api";
 import { isWindow } from "./format";

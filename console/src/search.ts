@@ -1,6 +1,6 @@
 /** Searching events. Pure: tests/search.test.ts checks it. */
 
-/** What is typed becomes conditions: `user:ada id:e1 status:duplicate 0/120 from:… to:…`. */
+/** Parses the search text into conditions: `user:ada id:e1 status:duplicate 0/120 from:… to:…`. */
 export function conditions(text: string): [string, string][] {
   const OWN = new Set(["id", "key", "from", "to", "status", "partition", "offset"]);
   return text

@@ -1,5 +1,5 @@
-/** What the server can answer, by its OpenAPI document: a project has the route PROJECT, a server of
- *  jobs has /v1/jobs. Pages whose route it has not are not shown.
+/** The routes of the server, by its OpenAPI document: a project has the route PROJECT, a server of jobs
+ *  has /v1/jobs. Pages without their route are not shown.
  */
 
 import { api } from "./api";
@@ -12,7 +12,7 @@ export async function learn(): Promise<void> {
   try {
     paths.set(new Set(Object.keys((await api.openapi()).paths)));
   } catch {
-    // A job that is down does not tell its routes, and is still a project.
+    // A job that is not running does not return its routes, and is still a project.
     paths.set(new Set([PROJECT]));
   }
 }

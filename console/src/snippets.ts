@@ -1,16 +1,16 @@
-/** Questions as one would ask them elsewhere. tests/snippets.test.ts checks the quoting. */
+/** Requests as code for a shell and for Python. tests/snippets.test.ts checks the quoting. */
 
-/** Who asks, in a shell that has a token. */
+/** The authorization header, for a shell with a token in its environment. */
 export const BEARER = '-H "Authorization: Bearer $HEADRACE_TOKEN"';
 
 const PYTHON_BEARER = '{"Authorization": f"Bearer {os.environ[\'HEADRACE_TOKEN\']}"}';
 
-/** Text as one word of a shell. */
+/** Text quoted as one word of a shell. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** Where a page asks, by its address: the server, or behind a server of jobs the job. */
+/** The base URL for requests of a page: that of the server, or of the job. */
 export function base(href: string): string {
   return new URL(".", href).href.replace(/\/$/, "");
 }
@@ -65,19 +65,19 @@ export function pythonSql(origin: string, sql: string): string {
   ].join("\n");
 }
 
-/** The definition that a query becomes when it is put into the project. */
+/** The definition of a view with this query. */
 export function createView(name: string, sql: string): string {
   const body = sql.trim().replace(/;\s*$/, "");
   return `CREATE VIEW ${name} AS\n${body};\n`;
 }
 
-/** `:name` in a query, in order of appearance, outside of texts and comments. */
+/** The parameters `:name` of a query in their order, outside of strings and comments. */
 export function parameters(sql: string): string[] {
   const plain = sql.replace(/--[^\n]*|'(?:[^']|'')*'/g, " ");
   return [...new Set([...plain.matchAll(/(?<![:\w]):([A-Za-z_]\w*)/g)].map((found) => found[1]!))];
 }
 
-/** The query with each `:name` replaced by a literal: numbers and NULL as they are, else a text. */
+/** The query with each `:name` replaced by a literal: a number, NULL, or a string. */
 export function filled(sql: string, values: Record<string, string>): string {
   return sql.replace(
     /(--[^\n]*|'(?:[^']|'')*')|(?<![:\w]):([A-Za-z_]\w*)/g,

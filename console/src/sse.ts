@@ -1,9 +1,9 @@
 /** Server-sent events over fetch.
  *
- * A stream that ends is opened again after the last event that was heard, with a growing pause. The
- * browser's EventSource gives up at the first answer that is no success and does not say which it
- * was; here 401 can lead to the login, and 404 to asking again and again instead.
- * tests/sse.test.ts checks the reading, the resuming and the pauses.
+ * A stream that ends is resumed after the last received event, with back-off. The browser's
+ * EventSource gives up at the first unsuccessful response and does not expose its status; here 401
+ * can lead to the login page, and 404 to polling.
+ * tests/sse.test.ts checks parsing, resuming and back-off.
  */
 
 export interface Message {
@@ -12,7 +12,7 @@ export interface Message {
   data: string;
 }
 
-/** Takes text in pieces, however they were cut, and gives whole messages. */
+/** Parses chunks of text into complete messages. */
 export class Reader {
   private rest = "";
   private id: string | null = null;
@@ -39,7 +39,7 @@ export class Reader {
   }
 }
 
-/** The pause before the n-th try in a row, in milliseconds: doubling, bounded, never in step. */
+/** The pause before the n-th consecutive try, in milliseconds: exponential, bounded, with jitter. */
 export function pause(tries: number, chance: number): number {
   const most = Math.min(500 * 2 ** tries, 15_000);
   return most / 2 + (most / 2) * chance;
@@ -53,7 +53,7 @@ export interface Listener {
   message(heard: Message): void;
   /** Whether a stream is open now. */
   open?(now: boolean): void;
-  /** An answer that is no success; true ends the listening. */
+  /** An unsuccessful response; true ends the connection. */
   refused?(status: number): boolean;
 }
 
@@ -75,8 +75,7 @@ export function listen(url: string, listener: Listener, world: World = REAL): Li
   return { close: () => stop.abort() };
 }
 
-/** The server is never silent for so long, since it sends a comment after five seconds: a connection
- *  that is, is gone, though nobody said so. */
+/** The idle time-out of a connection: the server sends a heartbeat after five seconds. */
 const SILENT_MS = 12_000;
 
 async function follow(url: string, listener: Listener, world: World, stop: AbortSignal) {
@@ -103,14 +102,14 @@ async function follow(url: string, listener: Listener, world: World, stop: Abort
             if (stop.aborted) return;
             tries = 0;
             last = message.id ?? last;
-            // A proxy that holds the stream back has let the head through, and this not.
+            // Only now: a proxy that buffers the stream forwards the headers, but not the data.
             listener.open?.(true);
             listener.message(message);
           }
         }
       }
     } catch {
-      // The server is away; it is asked again below.
+      // The server is not available; the connection is retried below.
     } finally {
       clearTimeout(silence);
       stop.removeEventListener("abort", end);

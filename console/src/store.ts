@@ -1,4 +1,4 @@
-/** A value that can be watched: the smallest store that live data needs. */
+/** A value with subscribers, for live data. */
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -28,7 +28,7 @@ export function store<T>(first: T): Store<T> {
   };
 }
 
-/** The store's value, and a new rendering whenever it changes. */
+/** The store's value; renders again whenever it changes. */
 export function useStore<T>(from: Store<T>): T {
   const [value, setValue] = useState<T>(from.get);
   useEffect(() => {

@@ -1,7 +1,7 @@
-/** The moments of a chart over time: where each window starts, and where windows are missing.
+/** The x values of a chart over time: the start of each window, and of missing windows.
  *
- * A window without a row is drawn as SQL speaks of no rows: a count is 0, anything else is a gap. A
- * hole has a moment at its first and at its last missing window, so that no line crosses it.
+ * A window without a row is drawn like an aggregate of no rows: a count is 0, anything else is a gap.
+ * A gap has x values at its first and last missing window, so that no line crosses it.
  * tests/timeline.test.ts checks it.
  */
 
@@ -21,7 +21,7 @@ export function startOf(value: unknown): number | null {
   return Number.isNaN(at) ? null : at / 1000;
 }
 
-/** `windows` says how they follow each other, if that is known; up to `settled` all have come. */
+/** `windows` is the shape of the windows, if it is known; windows up to `settled` are final. */
 export function timeline(
   rows: readonly Row[],
   window: string,
@@ -43,22 +43,22 @@ export function timeline(
   return { xs, windows: starts.length };
 }
 
-/** Where the first window after the newest one starts that may still get events. */
+/** The start of the first window after the newest one that may still get events. */
 function quietUntil(at: number, end: number, step: number, settled: number | null): number | null {
   if (settled === null || !(end > at)) return null;
   return at + step * Math.max(1, Math.floor((settled - end) / step) + 1);
 }
 
-/** The moments between two windows, where some are missing. */
+/** The x values between two windows, where some are missing. */
 function hole(at: number, end: number, next: number, step: number | null): number[] {
-  // Sessions start at any time: between two that do not touch there is nothing.
+  // Sessions start at any time; between two that do not meet there is a gap.
   if (step === null) return next > end ? [end] : [];
   const [first, last] = [at + step, next - step];
   if (first > last + step / 2) return [];
   return last - first > step / 2 ? [first, last] : [first];
 }
 
-/** All values if they are few; else those that no line leads to or from, which would not be seen. */
+/** The points to draw: all if they are few; else only isolated ones, which no line makes visible. */
 export function pointed(values: ArrayLike<number | null | undefined>): number[] {
   const there = (at: number) => values[at] != null;
   return Array.from(values, (_, at) => at).filter(

@@ -1,14 +1,14 @@
-/** Who has signed in, and what they may do.
+/** The signed-in user and their grants.
  *
- * The rule is the server's: allowed is what some grant covers, within what the token carries. The
- * server decides at each request; here it is asked only to say beforehand what would be refused.
+ * An operation is allowed if a grant covers it and the token is not narrower. The server authorizes
+ * each request; the check here only disables what would be refused.
  * tests/who.test.ts checks it.
  */
 
 import { store } from "./store";
 import type { SessionReport } from "./wire";
 
-/** `may` and `on` are what the token is narrowed to; empty ones carry all of the user's. */
+/** `may` and `on` are the limits of the token; without limits it has all grants of its user. */
 export const me = store<SessionReport | null>(null);
 
 export const ROLES = ["viewer", "sender", "developer", "operator", "admin"] as const;
@@ -27,7 +27,7 @@ export const OPERATIONS = [
 ] as const;
 export const EVERYTHING = "*";
 
-/** Whether one may do this on `*` or on `kind:name`. Whoever is not known may nothing. */
+/** Whether the user may do this on `*` or on `kind:name`; an unknown user may not. */
 export function allows(who: SessionReport | null, operation: string, on: string): boolean {
   if (!who || (who.may.length && !who.may.includes(operation))) return false;
   const object = on.toLowerCase();
@@ -37,7 +37,7 @@ export function allows(who: SessionReport | null, operation: string, on: string)
   );
 }
 
-/** A job holds all that is in it, but not the users, who are of the whole server. */
+/** A grant on a job covers everything in it except users, which belong to the server. */
 function covers(granted: string, object: string, job: string): boolean {
   if (granted === EVERYTHING || granted === object) return true;
   return (
@@ -45,7 +45,7 @@ function covers(granted: string, object: string, job: string): boolean {
   );
 }
 
-/** A token that carries less than its user has can make no other. */
+/** A token with limits cannot create other tokens. */
 export function narrowed(who: SessionReport | null): boolean {
   return Boolean(who?.may.length || who?.on.length);
 }

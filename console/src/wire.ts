@@ -601,7 +601,7 @@ export interface Mutes {
   mutes: MuteStatus[];
 }
 
-/** What a version of a project defines. */
+/** The names that a version of a project defines. */
 export interface Names {
   streams: string[];
   views: string[];

@@ -27,7 +27,7 @@ describe("a rebuild", () => {
   it("that runs says how far it is and what is left", () => {
     const said = progress(of(), START + 2000);
     expect(said.share).toBe(0.25);
-    expect(plain(said.text)).toBe("Running for 2 s, through 20,000 events. About 6 s left.");
+    expect(plain(said.text)).toBe("Running for 2 s, over 20,000 events. About 6 s left.");
   });
   it("that takes longer than expected says so", () => {
     const said = progress(of(), START + 9000);
@@ -41,7 +41,7 @@ describe("a rebuild", () => {
   });
   it("has a price before it begins", () => {
     expect(plain(price(of({ state: "idle" })))).toBe(
-      "It goes through 20,000 events: about 8 s, by the largest build of this run.",
+      "It reads 20,000 events: about 8 s, by the largest build of this run.",
     );
     expect(price(null)).toBe("");
   });

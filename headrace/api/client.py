@@ -24,9 +24,9 @@ from headrace.access.object import Object
 from headrace.api.body import JSON, NDJSON, OCTET_STREAM, is_json
 from headrace.api.errors import ErrorShape
 from headrace.api.get_request import A, GetRequest, path_and_query, response_type
-from headrace.api.hearing import RemoteHearing
 from headrace.api.remote_access import RemoteAccess
 from headrace.api.remote_rules import RemoteRuleService
+from headrace.api.remote_subscription import RemoteSubscription
 from headrace.api.remote_watches import RemoteWatchService
 from headrace.api.resources.query import QueryCancellation, QueryPlan
 from headrace.api.service import ProjectStatus, RebuildResult
@@ -115,8 +115,10 @@ class Remote:
         order: str | None = None,
     ) -> Answer:
         path = f"/v1/views/{quote(name, safe='')}"
-        asked = _view_parameters(keys, since, until, limit)
-        return self._ask(Answer, "GET", path, params=asked | ({"order": order} if order else {}))
+        parameters = _view_parameters(keys, since, until, limit)
+        return self._ask(
+            Answer, "GET", path, params=parameters | ({"order": order} if order else {})
+        )
 
     def late(
         self,
@@ -151,18 +153,20 @@ class Remote:
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
-    ) -> RemoteHearing:
-        """One connection, whose `take` waits for what comes; `news` is not needed for it."""
-        return self._hear("/v1/subscribe", {"sql": text}, after)
+    ) -> RemoteSubscription:
+        """One connection, whose `take` waits for the next event; `news` is not called."""
+        return self._subscribe("/v1/subscribe", {"sql": text}, after)
 
-    def live(self, topics: Sequence[str], news: Callable[[], None] = lambda: None) -> RemoteHearing:
+    def live(
+        self, topics: Sequence[str], news: Callable[[], None] = lambda: None
+    ) -> RemoteSubscription:
         """One connection, as with `subscribe`."""
-        return self._hear("/v1/live", {"topics": ",".join(topics)})
+        return self._subscribe("/v1/live", {"topics": ",".join(topics)})
 
-    def _hear(
+    def _subscribe(
         self, path: str, params: Mapping[str, str], after: str | None = None
-    ) -> RemoteHearing:
-        return RemoteHearing(self._http, path, params, after, _error)
+    ) -> RemoteSubscription:
+        return RemoteSubscription(self._http, path, params, after, _error)
 
     @property
     def rule_service(self) -> RemoteRuleService:
@@ -191,8 +195,8 @@ class Remote:
         return self._ask(RebuildResult, "POST", path, timeout=WORK_TIMEOUT)
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
-        asked = {"view": view}
-        return self._ask(AuditResults, "POST", "/v1/audit", json=asked, timeout=WORK_TIMEOUT).audits
+        body = {"view": view}
+        return self._ask(AuditResults, "POST", "/v1/audit", json=body, timeout=WORK_TIMEOUT).audits
 
     def why(
         self,
@@ -222,8 +226,10 @@ class Remote:
         window: str | None,
         limit: int,
     ) -> T:
-        asked = _parameters(keys, window=window, limit=limit)
-        return self._ask(answer, "GET", f"/v1/views/{path}", params=asked, timeout=WORK_TIMEOUT)
+        parameters = _parameters(keys, window=window, limit=limit)
+        return self._ask(
+            answer, "GET", f"/v1/views/{path}", params=parameters, timeout=WORK_TIMEOUT
+        )
 
     def metrics(self) -> bytes:
         response = self._send("GET", "/metrics")
@@ -276,8 +282,8 @@ def _parameters(keys: Keys | None, **others: str | int | None) -> dict[str, str 
 
 
 def _retry_after_s(response: httpx.Response) -> float:
-    asked = response.headers.get("Retry-After", "")
-    return float(asked) if asked.isdecimal() else 0.0
+    seconds = response.headers.get("Retry-After", "")
+    return float(seconds) if seconds.isdecimal() else 0.0
 
 
 def _bodies(records: Sequence[bytes]) -> list[tuple[str, bytes]]:

@@ -40,7 +40,7 @@ async def subscribe(api: Api, request: Request) -> Response:
     about = await api.quick.run(partial(api.service.subscribed, text, caller_of(request)))
     check = partial(_check, api, request, about, subscribed_name(text))
     check()
-    call = partial(api.service.subscribe, text, after, partial(ring, loop, news))
+    call = partial(api.service.subscribe, text, after, partial(wake, loop, news))
     return EventStream(await api.subscribing.run(call), news, check)
 
 
@@ -48,7 +48,7 @@ def _check(api: Api, request: Request, about: Object, name: str) -> None:
     authenticate(api.access, request).check(Operation.READ, about, f"'{name}'")
 
 
-def ring(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
+def wake(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
     """Wake a loop, from another thread: there are new events."""
     if not loop.is_closed():
         loop.call_soon_threadsafe(news.set)

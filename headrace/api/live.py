@@ -1,9 +1,9 @@
-"""Live topics over HTTP, told to each as far as they may read.
+"""Live topics over HTTP, filtered by the caller's permissions.
 
-A topic is computed once for all who hear it, and cut for those who may not read the whole job. A
-view, and alerts, are told whole or not at all; that is asked again before each event, so who may
-not hear a topic any more hears `failed`, as with a subscription.
-tests/api/test_live.py hears as several users.
+A topic is computed once for all subscribers, and filtered for those who may not read the whole job.
+Views and alerts are sent whole or not at all. Permissions are checked before each event, so a
+caller who loses one gets `failed`, as in a subscription. tests/api/test_live.py subscribes as
+several users.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.access.caller import Caller
 from headrace.access.object import Object, object_of
 from headrace.access.operation import Operation
 from headrace.api.authentication import authenticate
-from headrace.api.events import EventStream, ring
+from headrace.api.events import EventStream, wake
 from headrace.api.handlers import Api
 from headrace.api.read_access import may_read_all
 from headrace.api.readable import readable_status
@@ -41,15 +41,15 @@ async def live(api: Api, request: Request) -> Response:
     who = partial(authenticate, api.access, request)
     check = partial(_check, who, topics)
     check()
-    # A reader that comes back hears the present state of each topic, so nothing is resumed.
+    # A new connection gets the current state of each topic, so there is nothing to resume.
     news = asyncio.Event()
-    call = partial(ring, asyncio.get_running_loop(), news)
+    call = partial(wake, asyncio.get_running_loop(), news)
     hearing = await api.quick.run(partial(api.service.live, topics, call))
-    return EventStream(ReadableHearing(hearing, who), news, check)
+    return EventStream(ReadableSubscription(hearing, who), news, check)
 
 
 def _check(who: Callable[[], Caller], topics: Sequence[str]) -> None:
-    """Forbidden if one of the topics that are told whole may not be read."""
+    """Forbidden if the caller may not read a topic that is sent whole."""
     caller = who()
     for topic in topics:
         object = _object(topic, caller)
@@ -63,12 +63,12 @@ def _object(topic: str, caller: Caller) -> Object | None:
     return caller.whole_job if topic == ALERTS else None
 
 
-class ReadableHearing:
-    """What is heard, cut for the one who hears it."""
+class ReadableSubscription:
+    """A subscription whose events are filtered by the permissions of its caller."""
 
     def __init__(self, hearing: OpenSubscription, who: Callable[[], Caller]) -> None:
         self._hearing, self._who = hearing, who
-        self._told: dict[str, bytes] = {}
+        self._last_sent: dict[str, bytes] = {}
 
     @property
     def ended(self) -> bool:
@@ -78,26 +78,26 @@ class ReadableHearing:
         heard = self._hearing.poll(seconds)
         if not heard or may_read_all(caller := self._who()):
             return heard
-        cut = [msgspec.structs.replace(one, data=_cut(one, caller)) for one in heard]
+        cut = [msgspec.structs.replace(one, data=_readable(one, caller)) for one in heard]
         return [one for one in cut if self._changed(one)]
 
     def _changed(self, one: SubscriptionEvent) -> bool:
-        """Whether what is left of it is another than was told before."""
+        """Whether the filtered state differs from the last one that was sent."""
         state = msgspec.json.encode(one.data)
-        changed = self._told.get(one.event) != state
-        self._told[one.event] = state
+        changed = self._last_sent.get(one.event) != state
+        self._last_sent[one.event] = state
         return changed
 
     def close(self) -> None:
         self._hearing.close()
 
 
-def _cut(one: SubscriptionEvent, caller: Caller) -> object:
+def _readable(one: SubscriptionEvent, caller: Caller) -> object:
     if one.event not in (STATUS, TOPOLOGY):
         return one.data
     if bytes(one.data).startswith(b'{"error":'):
-        # What went wrong may name anything.
-        return {"error": Unavailable(f"the {one.event} cannot be told now").as_dict()}
+        # The error may name objects that the caller may not read.
+        return {"error": Unavailable(f"the {one.event} is not available now").as_dict()}
     if one.event == STATUS:
         return readable_status(msgspec.json.decode(one.data, type=StatusReport), caller)
     return readable_topology(msgspec.json.decode(one.data, type=Topology), caller)

@@ -39,8 +39,8 @@ class RemoteRuleService:
         return found
 
     def mute(self, name: str, length: str, keys: Mapping[str, str], who: str) -> MuteStatus:
-        said = {"for": length, "keys": dict(keys)}
-        found: MuteStatus = self._ask(MuteStatus, "POST", _path(name, "mute"), json=said)
+        body = {"for": length, "keys": dict(keys)}
+        found: MuteStatus = self._ask(MuteStatus, "POST", _path(name, "mute"), json=body)
         return found
 
     def unmute(self, name: str, keys: Mapping[str, str]) -> list[MuteStatus]:
@@ -48,11 +48,11 @@ class RemoteRuleService:
         return found.mutes
 
     def alerts(self, wanted: AlertFilter) -> Alerts:
-        asked: dict[str, Any] = {"limit": wanted.limit}
-        said = ("rule", "state", "each", "before")
-        asked |= {n: v for n in said if (v := getattr(wanted, n)) is not None}
-        asked |= {n: "true" for n in ("missed", "withdrawn") if getattr(wanted, n)}
-        found: Alerts = self._ask(Alerts, "GET", "/v1/alerts", params=asked)
+        parameters: dict[str, Any] = {"limit": wanted.limit}
+        names = ("rule", "state", "each", "before")
+        parameters |= {n: v for n in names if (v := getattr(wanted, n)) is not None}
+        parameters |= {n: "true" for n in ("missed", "withdrawn") if getattr(wanted, n)}
+        found: Alerts = self._ask(Alerts, "GET", "/v1/alerts", params=parameters)
         return found
 
     def alert(self, id: str) -> Alert:
@@ -65,8 +65,8 @@ class RemoteRuleService:
         return found
 
     def retry(self, alert: str | None = None, rule: str | None = None) -> int:
-        said = {"alert": alert, "rule": rule}
-        found: RetryResult = self._ask(RetryResult, "POST", "/v1/alerts/retry", json=said)
+        body = {"alert": alert, "rule": rule}
+        found: RetryResult = self._ask(RetryResult, "POST", "/v1/alerts/retry", json=body)
         return found.notifications
 
 

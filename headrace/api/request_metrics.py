@@ -32,44 +32,44 @@ class RequestMetrics:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status, noted = time.perf_counter(), 500, False  # what an exception becomes
+        began, status, recorded = time.perf_counter(), 500, False  # what an exception becomes
 
-        def note() -> None:
-            nonlocal noted
-            if not noted:
-                noted = True
-                _note(scope, status, time.perf_counter() - began)
+        def record() -> None:
+            nonlocal recorded
+            if not recorded:
+                recorded = True
+                _record(scope, status, time.perf_counter() - began)
 
-        async def send_seen(message: Message) -> None:
+        async def send_measured(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             elif not message.get("more_body", False):
-                note()  # before the end is sent, so that a client with the response is counted
+                record()  # before the end is sent, so that a client with the response is counted
             await send(message)
 
-        with span("request") as made:
+        with span("request") as current:
             try:
-                await self._app(scope, receive, send_seen)
+                await self._app(scope, receive, send_measured)
             finally:
-                note()
-                if made is not None:
-                    _name(made, scope, status)
+                record()
+                if current is not None:
+                    _name(current, scope, status)
 
 
-def _name(made: Any, scope: Scope, status: int) -> None:
+def _name(current: Any, scope: Scope, status: int) -> None:
     """Name a span by its route, as OpenTelemetry's HTTP conventions say."""
     route = scope.get(ROUTE, UNKNOWN)
-    made.update_name(f"{scope['method']} {route}")
-    made.set_attribute("http.request.method", scope["method"])
-    made.set_attribute("http.route", route)
-    made.set_attribute("http.response.status_code", status)
-    made.set_attribute("headrace.request_id", scope.get(REQUEST_ID, ""))
+    current.update_name(f"{scope['method']} {route}")
+    current.set_attribute("http.request.method", scope["method"])
+    current.set_attribute("http.route", route)
+    current.set_attribute("http.response.status_code", status)
+    current.set_attribute("headrace.request_id", scope.get(REQUEST_ID, ""))
     if CALLER in scope:
-        made.set_attribute("headrace.user", scope[CALLER].user)
+        current.set_attribute("headrace.user", scope[CALLER].user)
 
 
-def _note(scope: Scope, status: int, seconds: float) -> None:
+def _record(scope: Scope, status: int, seconds: float) -> None:
     route = scope.get(ROUTE, UNKNOWN)
     method = scope["method"] if scope["method"] in _METHODS else UNKNOWN
     HTTP_REQUESTS.labels(method, route, status).inc()

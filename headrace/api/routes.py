@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.access.operation import Operation
-from headrace.api import handlers, rule_handlers, watching
+from headrace.api import handlers, rule_handlers, watch_handlers
 from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.body import JSON, NDJSON, OCTET_STREAM
 from headrace.api.events import EVENTS_MEDIA, subscribe
@@ -190,14 +190,14 @@ ROUTES: tuple[Route[Api], ...] = (
     Route(
         "POST", "/v1/watches", "add_watches",
         "Add watches while the project is running, or change watches that were added this way.",
-        watching.add_watches, WatchList, bodies=(BodyKind(JSON, WatchText),),
+        watch_handlers.add_watches, WatchList, bodies=(BodyKind(JSON, WatchText),),
         needs=_defines(NAMED),
     ),
     get_route(WatchRequest),
     Route(
         "POST", "/v1/watches/{watch}/remove", "remove_watch",
         "Remove a watch that was added at run time; its alerts are kept.",
-        watching.remove, WatchStatus, parameters=(_WATCH,),
+        watch_handlers.remove, WatchStatus, parameters=(_WATCH,),
         needs=_defines("watch"),
     ),
     Route(

@@ -1,5 +1,5 @@
 """Rules and alerts of a project, wherever it runs.
-`run.rulebook.StoreRulebook` uses the store, for a running project and for a stopped one;
+`run.rule_service.LocalRuleService` uses the store, for a running project and for a stopped one;
 `api.remote_rules.RemoteRuleService` another process over HTTP.
 """
 

@@ -30,7 +30,7 @@ from headrace.define.settings import AccessSettings, HttpSettings
 BACKLOG = 2048
 START_S_MAX = 10.0
 STOP_S_MAX, GRACE_S = 5.0, 3
-_LOOK_S = 0.005
+_POLL_S = 0.005
 
 
 class AppServer:
@@ -108,7 +108,7 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
     while not server.started:
         if not thread.is_alive() or time.monotonic() > deadline:
             raise Unavailable("the HTTP server did not start", hint="see the log for the reason.")
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)
 
 
 def bind(host: str, port: int) -> Listener:

@@ -186,7 +186,7 @@ class Service(Protocol):
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
-        """An ad-hoc query over views (from the store), or streams and tables (on Spark, fenced);
+        """An ad-hoc query over views (from the store), or streams and tables (on Spark);
         Forbidden if the caller may not read each of them.
         """
 

@@ -1,7 +1,7 @@
 """Watches of a project, wherever it runs.
 
-`run.watchbook.StoreWatchbook` changes the store; `api.remote_watches.RemoteWatchService` asks
-another process over HTTP.
+`run.watch_service.LocalWatchService` changes the store; `api.remote_watches.RemoteWatchService`
+sends requests to another process.
 """
 
 from __future__ import annotations

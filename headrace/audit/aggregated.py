@@ -14,7 +14,7 @@ from dataclasses import replace
 import msgspec
 from sqlglot import exp
 
-from headrace.compile.calls import aggregates_in, read_call
+from headrace.compile.calls import has_aggregate, read_call
 from headrace.compile.plan import CallPlan, KeyPlan, OutputPlan, ViewPlan
 from headrace.core.aggregate import AGGREGATES, Approximation
 from headrace.core.origin import Origin
@@ -76,7 +76,7 @@ def _keys(select: exp.Select) -> list[exp.Expr]:
     if group is None:
         return [item.copy() for item in items] if select.args.get("distinct") else []
     if group.args.get("all") or [e.name.upper() for e in group.expressions] == ["ALL"]:
-        return [item.copy() for item in items if not aggregates_in(item)]
+        return [item.copy() for item in items if not has_aggregate(item)]
     aliases = {i.alias.lower(): i.this for i in select.expressions if isinstance(i, exp.Alias)}
     return [_meant(e, items, aliases).copy() for e in group.expressions]
 

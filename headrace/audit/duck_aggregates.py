@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from headrace.compile.calls import Call, read_call
+from headrace.compile.calls import AggregateCall, read_call
 from headrace.core.aggregate import AGGREGATES
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_translatable
@@ -19,7 +19,7 @@ from headrace.define.dialect import parse_translatable
 SEQ = "_offset * 65536 + _partition"
 _ORIGIN = Origin("plan", 1)
 # x, the FILTER clause, the call and the column of the event time -> SQL.
-Form = Callable[[str, str, Call, str | None], str]
+Form = Callable[[str, str, AggregateCall, str | None], str]
 
 
 def duckdb_call(node: exp.Expr, time: str | None) -> exp.Expr | None:
@@ -40,7 +40,7 @@ def duckdb_call(node: exp.Expr, time: str | None) -> exp.Expr | None:
     return duck
 
 
-def _when(call: Call, time: str | None) -> str:
+def _when(call: AggregateCall, time: str | None) -> str:
     """The FILTER clause: the call's own, and what must not be NULL."""
     names = {"x": call.arguments[0], "y": call.arguments[-1], "_time": time or "0"}
     needed = [f"{_sql(names[name])} IS NOT NULL" for name in AGGREGATES[call.name].needs]
@@ -54,27 +54,27 @@ def _sql(text: str) -> str:
 
 
 def _end(pick: str) -> Form:
-    def form(x: str, when: str, call: Call, time: str | None) -> str:
+    def form(x: str, when: str, call: AggregateCall, time: str | None) -> str:
         order = f"{time}, {SEQ}" if time else SEQ
         return f"{pick}({x} ORDER BY {order}, {x} NULLS FIRST) {when}"
 
     return form
 
 
-def _collect_list(x: str, when: str, call: Call, time: str | None) -> str:
-    return _cut(f"list({x} ORDER BY {SEQ}, {x}) {when}", call.said[0])
+def _collect_list(x: str, when: str, call: AggregateCall, time: str | None) -> str:
+    return _cut(f"list({x} ORDER BY {SEQ}, {x}) {when}", call.parameters[0])
 
 
-def _collect_set(x: str, when: str, call: Call, time: str | None) -> str:
-    return _cut(f"list_sort(list(DISTINCT {x}) {when})", call.said[0])
+def _collect_set(x: str, when: str, call: AggregateCall, time: str | None) -> str:
+    return _cut(f"list_sort(list(DISTINCT {x}) {when})", call.parameters[0])
 
 
 def _cut(values: str, limit: int) -> str:
     return f"coalesce(list_slice({values}, 1, {limit}), [])"
 
 
-def _histogram(x: str, when: str, call: Call, time: str | None) -> str:
-    low, high, bins = call.said
+def _histogram(x: str, when: str, call: AggregateCall, time: str | None) -> str:
+    low, high, bins = call.parameters
     place = f"floor({bins} * ({x} - {low}) / ({high} - {low}))"
     inside = f"{x} >= {low} AND {x} < {high}"
     tests = [
@@ -86,7 +86,7 @@ def _histogram(x: str, when: str, call: Call, time: str | None) -> str:
     return f"struct_pack(below := {below}, bins := [{', '.join(counts)}], above := {above})"
 
 
-def _pair(x: str, when: str, call: Call, time: str | None) -> str:
+def _pair(x: str, when: str, call: AggregateCall, time: str | None) -> str:
     value = f"{call.name}({x}, {_sql(call.arguments[1])}) {when}"
     return f"CASE WHEN NOT isnan({value}) THEN {value} END"
 
@@ -94,7 +94,7 @@ def _pair(x: str, when: str, call: Call, time: str | None) -> str:
 def _shape(power: int) -> Form:
     """By the distances from the mean: DuckDB's own go by sums of powers, and lose digits."""
 
-    def form(x: str, when: str, call: Call, time: str | None) -> str:
+    def form(x: str, when: str, call: AggregateCall, time: str | None) -> str:
         mean, squares = f"avg({x}) {when}", f"var_pop({x}) {when}"
         distances = f"list_transform(list({x}) {when}, _v -> power(_v - {mean}, {power}))"
         ratio = f"list_avg({distances}) / power(nullif({squares}, 0), {power} / 2.0)"
@@ -103,7 +103,7 @@ def _shape(power: int) -> Form:
     return form
 
 
-def _distinct(x: str, when: str, call: Call, time: str | None) -> str:
+def _distinct(x: str, when: str, call: AggregateCall, time: str | None) -> str:
     return f"count(DISTINCT {x}) {when}"
 
 

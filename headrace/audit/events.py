@@ -29,7 +29,7 @@ from headrace.define.layout import Layout
 from headrace.log.opening import open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.decoding import declared_schema, decoder_of
-from headrace.master.parquet import sound
+from headrace.master.parquet import verify_files
 from headrace.master.table import MasterTable, event_files
 from headrace.master.version import MasterFile
 from headrace.serving.store import ShedEpoch
@@ -121,7 +121,7 @@ def register_range(
     parts = [f'SELECT {columns}, {STATUS} FROM "_tail_{stream.name}" WHERE {after}']
     cold = PositionRange(range.lower.earliest(cut), cut)
     for status in EventStatus:
-        if paths := sound(event_files(files, cold, status)):
+        if paths := verify_files(event_files(files, cold, status)):
             source = f"read_parquet({_listed(paths)}, union_by_name = true"
             source += ", hive_partitioning = false)"
             parts.append(
@@ -137,7 +137,7 @@ def _archived(
 ) -> tuple[Position, tuple[int | None, ...], Sequence[MasterFile]]:
     """How far the master has come, the highest event times there, and its files."""
     table = MasterTable(layout.master(stream.name), declared_schema(stream), stream.partitions)
-    version = table.found()
+    version = table.newest_or_none()
     if version is None:
         return Position.start(stream.partitions), (None,) * stream.partitions, []
     return version.position, version.highs, version.files

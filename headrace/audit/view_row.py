@@ -19,7 +19,7 @@ from headrace.audit.compare import narrowed, values_equal
 from headrace.audit.duck import oracle_sql
 from headrace.audit.oracle import live_view
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
-from headrace.compile.window_words import WORDS
+from headrace.compile.window_functions import WINDOW_FUNCTIONS
 from headrace.core.errors import BadRequest, NotFound, Unsupported
 from headrace.core.event import OFFSET, PARTITION
 from headrace.core.origin import Origin
@@ -32,7 +32,7 @@ from headrace.serving.conditions import Keys, parse_conditions
 from headrace.serving.database import Transaction
 from headrace.serving.read import read_view_rows
 
-_TOGETHER = {name.upper() for name, word in WORDS.items() if not word.alone}
+_TOGETHER = {name.upper() for name, word in WINDOW_FUNCTIONS.items() if not word.alone}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """A build: the events of a position range in the master -> partials, staged in the store.
 
-Full builds read [0, boundary), incremental ones [old boundary, boundary); the store merges these,
-by the same merge that joins batch and speed. A view over joined streams is always built in full,
-since a new event may find its partner anywhere in history. The boundary is a position that speed
-has cut a group at, or that speed has not reached while it does not run. tests/laws/test_seam.py
-checks builds against the reference at every boundary.
+A full build reads [0, boundary), an incremental one [old boundary, boundary), which the store
+merges by the same merge that combines batch and speed. A view over joined streams is always built
+in full, because a new event may match any event of the history. The boundary is the end of one of
+speed's groups of epochs; while speed is stopped, it may be any position at or after speed's.
+tests/laws/test_seam.py checks builds against the reference at every boundary.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from headrace.core.time import Clock, now_us
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.serving.store import AuditResult, StagedBuild, Store, Superseded, Version
 from headrace.serving.watermark import FlowProgress, Times
-from headrace.spark.carry import Carrying
+from headrace.spark.carry import CarryJob
 from headrace.spark.feed import Feed
-from headrace.spark.joined import marks, with_new
+from headrace.spark.join_parameters import watermark_parameters, with_new
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
-    """A generation that was made."""
+class BuildResult:
+    """A generation that was built and promoted."""
 
     stream: str
     generation: int
@@ -59,9 +59,9 @@ class Builder:
         self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
         self.processors, self.clock = processors, clock
 
-    def build(self, *, speed_runs: bool, full: frozenset[str] = frozenset()) -> Promoted | None:
-        """Build all views to the newest possible boundary and promote them; None if there is no
-        news.
+    def build(self, *, speed_runs: bool, full: frozenset[str] = frozenset()) -> BuildResult | None:
+        """Build all views to the newest possible boundary and promote them; None if nothing has
+        changed.
 
         Views named in `full` are rebuilt from the beginning.
         """
@@ -71,11 +71,11 @@ class Builder:
             except Superseded as superseded:
                 log.info("build.superseded", why=str(superseded))
 
-    def _build(self, speed_runs: bool, full: frozenset[str]) -> Promoted | None:
+    def _build(self, speed_runs: bool, full: frozenset[str]) -> BuildResult | None:
         reached, group = self._boundary(speed_runs)
         state, boundary = self.store.stream(self.flow.name), reached.position
         versions = [v for v in self.store.versions(self.flow.name) if v.since <= boundary]
-        # A version that is about to be replaced needs no build any more.
+        # A live version that a new one is about to replace is not built again.
         replaced = {v.name for v in versions if not v.live}
         versions = [v for v in versions if not v.live or v.name not in replaced]
         waiting = [v for v in versions if not v.live or v.name in full]
@@ -90,20 +90,20 @@ class Builder:
         number = self.store.promote(
             self.flow.name, state.generation, reached, group, staged, audits
         )
-        return Promoted(self.flow.name, number, boundary, boundary - state.boundary, audits)
+        return BuildResult(self.flow.name, number, boundary, boundary - state.boundary, audits)
 
     def _boundary(self, speed_runs: bool) -> tuple[FlowProgress, int]:
-        """Where to cut, and the last group before the cut."""
+        """The boundary of the build, and the last group before it."""
         archived, highs = self._archived()
         state = self.store.stream(self.flow.name)
         if speed_runs:
-            # A stream that has fallen silent is built to its end.
+            # Otherwise the last events of an idle stream would never be built.
             self.store.close_old_group(self.flow.name)
         else:
             self.store.close_group(self.flow.name)
         groups = self.store.closed_groups(self.flow.name)
         if not speed_runs and state.position <= archived:
-            # How far event time had come where speed is was decided there; beyond it, here.
+            # The watermark at speed's position is already fixed; beyond it, it is fixed here.
             further = archived != state.position
             reached = state.after(archived, highs, self.clock()) if further else state.reached
             return reached, max((group.number for group in groups), default=0)
@@ -111,7 +111,7 @@ class Builder:
         return (usable[-1].reached, usable[-1].number) if usable else (state.built, 0)
 
     def _archived(self) -> tuple[Position, Times]:
-        """How far the masters go, and the highest event times there."""
+        """The end of the masters, and the highest event times there."""
         found = [feed.table.newest() for feed in self.feeds]
         highs = tuple(high for version in found for high in version.highs)
         return whole(version.position for version in found), highs
@@ -119,7 +119,7 @@ class Builder:
     def _stage(
         self, version: Version, before: FlowProgress | None, reached: FlowProgress
     ) -> StagedBuild:
-        """Build a view up to what is reached, from the old boundary or from the beginning."""
+        """Build a view up to the new boundary, from the old boundary or from the beginning."""
         lower = before.position if before else Position.start(self.flow.partitions)
         range, full = PositionRange(lower, reached.position), before is None
         given = self._register(range, reached)
@@ -136,16 +136,14 @@ class Builder:
         reached: FlowProgress,
         events: int,
     ) -> StagedBuild:
-        """Fold the events onto the states at the old boundary, or all events if one of these comes
-        before, in the order, what those states have taken.
+        """Fold the events onto the states at the old boundary; or fold all events, if one of these
+        is out of order with respect to those states.
         """
         marks, since_us = [(0, reached.marks[0])], before.marks[0] if before else None
-        carrying = Carrying(
-            self.spark, carry, self.processors, events, marks=marks, since_us=since_us
-        )
+        job = CarryJob(self.spark, carry, self.processors, events, marks=marks, since_us=since_us)
         full = before is None
-        states = [] if full else carrying.states(self.store, version, at_boundary=True)
-        folded = carrying.fold(states)
+        states = [] if full else job.states(self.store, version, at_boundary=True)
+        folded = job.fold(states)
         if folded.disordered:
             return self._stage(version, None, reached)
         rows = self.spark.sql(version.plan.partial_sql).toArrow()
@@ -153,13 +151,15 @@ class Builder:
         return self.store.stage(version, full, rows, values, folded.states)
 
     def _register(self, range: PositionRange, reached: FlowProgress) -> dict[str, Any]:
-        """Give the streams' names the events of the range; the SQL's parameters."""
+        """Register the events of the range as the streams' relations; returns the parameters of
+        the SQL.
+        """
         for feed, part in zip(self.feeds, self.flow.ranges(range), strict=True):
             events = feed.events(self.spark, part)
             events = with_new(events, True) if self.flow.joined else events
             events.createOrReplaceTempView(f"`{feed.stream.name}`")
         nothing = (None,) * len(self.feeds)
-        return marks(nothing, reached.marks) if self.flow.joined else {}
+        return watermark_parameters(nothing, reached.marks) if self.flow.joined else {}
 
     def _values(self, plan: ViewPlan, given: dict[str, Any]) -> dict[str, pa.Table]:
         """The distinct values behind each exact distinct count."""
@@ -180,8 +180,8 @@ class Builder:
         ]
         note = ""
         if not boundary <= state.position:
-            note = "speed had not come this far"
+            note = "speed had not reached the boundary"
         elif shed:
-            # What speed served was a sample, and said so: a difference would be no defect.
-            note = f"sampled: speed had passed over {sum(shed):,} of these events"
+            # Speed's answer was a sample and marked as one, so a difference is not a defect.
+            note = f"sampled: speed had shed {sum(shed):,} of these events"
         return self.store.audit_staged(build, group, note)

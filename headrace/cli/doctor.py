@@ -43,14 +43,15 @@ def _settings(folder: Path) -> tuple[Settings, Finding]:
 
 def run_checkups(project: Project) -> list[Finding]:
     """Every checkup, with the settings of this project."""
-    from headrace.run.remote import running
+    from headrace.define.layout import Layout
+    from headrace.run.lock import running_url
 
     settings, state = project.settings, project.state
     there = _nearest(state)
     needed = checkups.memory_needed(
         settings.spark.memory, *[settings.query.memory] * settings.query.workers
     )
-    url = running(project)
+    url = running_url(Layout.of(project))
     return [
         checkups.python(),
         checkups.java(),

@@ -24,7 +24,7 @@ from headrace.core.errors import BadRequest
 from headrace.serving.store import AuditResult
 
 if TYPE_CHECKING:
-    from headrace.run.verify import Verified
+    from headrace.run.verify import VerifyResult
 
 
 def rebuild(folder: Path, view: str, *, quiet: bool) -> Report:
@@ -59,23 +59,23 @@ def _differences(many: int) -> Text:
     return bad(f"{many:,}") if many else good("0")
 
 
-def verify(folder: Path, mend: bool) -> Report:
+def verify(folder: Path, repair: bool) -> Report:
     """Read all stored files, and show which are damaged."""
     from headrace.run.verify import verify
 
     layout, _ = local_state(folder)
-    if mend and (job := named_job()):
+    if repair and (job := named_job()):
         raise BadRequest(
             f"'{job}' is a job of a server, whose files cannot be repaired in place",
             hint="copy them into a folder with its project, and repair them there.",
         )
     with spinner("reading the log and the master"):
-        result = verify(layout, mend=mend)
+        result = verify(layout, repair=repair)
     document = {"ok": result.sound, **msgspec.to_builtins(result)}
     return Report(document, _verified(result), 0 if result.sound else 1)
 
 
-def _verified(result: Verified) -> list[RenderableType]:
+def _verified(result: VerifyResult) -> list[RenderableType]:
     read = f"{plural(result.log_events, 'event')} of the log ({size(result.log_bytes)}), "
     read += f"{plural(result.master_records, 'record')} of the master in "
     read += f"{plural(result.master_files, 'file')} ({size(result.master_bytes)}): "

@@ -27,7 +27,7 @@ from headrace.compile.destinations import check_destinations
 from headrace.compile.passes import check_query
 from headrace.compile.plan import Plan, RulePlan, SinkPlan, StreamPlan, ViewPlan
 from headrace.compile.resolve import resolve
-from headrace.compile.watches import expanded, in_words_of_watches
+from headrace.compile.watches import errors_name_watches, expanded
 from headrace.core.errors import BadDefinition, HeadraceError, Unavailable, UnknownName
 from headrace.core.pattern import Pattern
 from headrace.core.rule import hidden, shown_name
@@ -51,11 +51,11 @@ _STYLES = {
 
 def compile_plan(project: Project) -> Plan:
     """The plan of a project, by a Spark session started for it."""
+    from headrace.run.added_definitions import effective_project
     from headrace.run.compiling import compile_in_spark
-    from headrace.run.rules import whole_project
 
     with spinner("compiling with Spark"):
-        return compile_in_spark(whole_project(project))
+        return compile_in_spark(effective_project(project))
 
 
 # check
@@ -152,7 +152,7 @@ def _check_location(given: TableDefinition, folder: Path) -> None:
 
 
 def resolve_project(project: Project) -> object:
-    with in_words_of_watches(project):
+    with errors_name_watches(project):
         return resolve(expanded(project))
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from headrace.api.client import TOKEN_VARIABLE, Remote
-from headrace.api.listen import listen
 from headrace.api.service import ProjectStatus
+from headrace.api.subscribe import subscribe_remote
 from headrace.client.namespace import Namespace
 from headrace.client.query import ResultSet, ViewFilter, ViewQuery
 from headrace.client.sending import Event, send
@@ -82,7 +82,7 @@ class Client:
         """
         kinds = self._kinds(name)
         text = subscription(name, where, emit)
-        for event in listen(self._remote, text, after):
+        for event in subscribe_remote(self._remote, text, after):
             yield {**event, "data": _typed(event["data"], kinds)}
 
     def _kinds(self, name: str) -> dict[str, ValueType]:
@@ -133,15 +133,17 @@ def connect(url: str | Path | None = None, token: str | None = None) -> Client:
 
 
 def _in_folder(given: Path | None, token: str | None) -> Remote:
+    from headrace.define.layout import Layout
     from headrace.define.project import Project
     from headrace.define.settings import load_settings
-    from headrace.run.remote import reached, running
+    from headrace.run.lock import running_url
+    from headrace.run.remote import remote_of
 
     folder = find_project_folder(given)
     # Only its settings: an invalid definition does not matter for the running project.
     project = Project(folder, load_settings(folder), ())
-    if url := running(project):
-        return reached(project, url, token)
+    if url := running_url(Layout.of(project)):
+        return remote_of(project, url, token)
     raise Unavailable(
         f"the project in {folder} is not running",
         hint="start it with `headrace run`, or give the URL of a running project.",

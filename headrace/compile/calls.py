@@ -1,8 +1,8 @@
-"""Calls of aggregates: how a definition writes them, whatever sqlglot makes of the name.
+"""Calls of aggregates in a definition, independent of the class that sqlglot parses them into.
 
-`read_call` gives the row of the table, the arguments over an event, the condition and the values of
-the parameters, or None for an expression that is no aggregate of ours.
-tests/compile/test_split.py checks the forms and the sentences of what is refused.
+`read_call` gives the aggregate, its arguments, its condition and the values of its parameters, or
+None for an expression that is not one of our aggregates.
+tests/compile/test_split.py checks the forms and the error messages.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _NODES: dict[type[exp.Expr], str] = {
     exp.Skewness: "skewness",
     exp.Kurtosis: "kurtosis",
 }
-# Aggregates of Spark that sqlglot has not heard of, beside those of sketches.
+# Aggregates of Spark that sqlglot does not know, besides those of sketches.
 _SPARKS = {
     "bit_and", "bit_or", "bit_xor", "collect_union", "count_min_sketch", "histogram_numeric",
     "listagg", "measure", "percentile", "try_avg", "try_sum",
@@ -65,17 +65,17 @@ _AS_THEY_ARE = {"min", "max", "bool_and", "bool_or"}  # DISTINCT changes nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class AggregateCall:
     """One aggregate of the view: arguments and condition are expressions over an event."""
 
     name: str
     arguments: tuple[str, ...]
     condition: str | None
-    said: ParameterValues = ()  # the values of its parameters
+    parameters: ParameterValues = ()  # their values
 
 
-def called(node: exp.Expr) -> str | None:
-    """The name in the table that the node itself calls."""
+def aggregate_name(node: exp.Expr) -> str | None:
+    """The name of the aggregate that the node itself calls; None if it is not one of ours."""
     name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
     name = _NODES.get(type(node)) or SYNONYMS.get(name, name)
     return name if name in AGGREGATES and name != "count_distinct" else None
@@ -83,21 +83,21 @@ def called(node: exp.Expr) -> str | None:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether the node itself calls an aggregate, one of ours or another of Spark's."""
-    if called(node) or not isinstance(node, exp.Anonymous):
-        return called(node) is not None or isinstance(node, exp.AggFunc)
+    if aggregate_name(node) or not isinstance(node, exp.Anonymous):
+        return aggregate_name(node) is not None or isinstance(node, exp.AggFunc)
     name, known = node.name.lower(), exp.FUNCTION_BY_NAME.get(node.name.upper())
     if name in _SPARKS or _OF_SKETCHES.fullmatch(name):
         return True
     return known is not None and issubclass(known, exp.AggFunc)
 
 
-def aggregates_in(expression: exp.Expr) -> bool:
+def has_aggregate(expression: exp.Expr) -> bool:
     """Whether an aggregate is called anywhere in the expression."""
     return any(map(is_aggregate, expression.walk()))
 
 
-def read_call(expression: exp.Expr, origin: Origin) -> Call | None:
-    """The call that an expression is."""
+def read_call(expression: exp.Expr, origin: Origin) -> AggregateCall | None:
+    """The aggregate call of an expression."""
     conditions, ignores_nulls = [], False
     while isinstance(expression, exp.Filter | exp.IgnoreNulls):
         if isinstance(expression, exp.Filter):
@@ -105,7 +105,7 @@ def read_call(expression: exp.Expr, origin: Origin) -> Call | None:
         else:
             ignores_nulls = True
         expression = expression.this
-    name = called(expression)
+    name = aggregate_name(expression)
     if name is None:
         return None
     arguments = arguments_of(expression)
@@ -119,12 +119,14 @@ def read_call(expression: exp.Expr, origin: Origin) -> Call | None:
     return _call(AGGREGATES[name], arguments, _all(conditions), origin)
 
 
-def _call(row: Aggregate, given: list[exp.Expr], condition: str | None, origin: Origin) -> Call:
+def _call(
+    row: Aggregate, given: list[exp.Expr], condition: str | None, origin: Origin
+) -> AggregateCall:
     arguments, literals = given[: row.arguments], given[row.arguments :]
     required = sum(parameter.default is None for parameter in row.parameters)
     if len(arguments) < row.arguments or not required <= len(literals) <= len(row.parameters):
         raise Unsupported(f"{row.name} takes {_arity(row)}", origin=origin)
-    if any(aggregates_in(argument) for argument in arguments):
+    if any(has_aggregate(argument) for argument in arguments):
         raise Unsupported(
             "an aggregate of an aggregate is not supported",
             hint="use a view over this view.",
@@ -135,7 +137,7 @@ def _call(row: Aggregate, given: list[exp.Expr], condition: str | None, origin: 
         said[number] = _said(row, row.parameters[number], literal, origin)
     if wrong := row.refuses(tuple(said)):
         raise Unsupported(wrong, origin=origin)
-    return Call(row.name, tuple(map(sql_of, arguments)), condition, tuple(said))
+    return AggregateCall(row.name, tuple(map(sql_of, arguments)), condition, tuple(said))
 
 
 def _said(
@@ -162,7 +164,7 @@ def _distinct(name: str, node: exp.Distinct, origin: Origin) -> tuple[str, list[
 
 
 def arguments_of(call: exp.Expr) -> list[exp.Expr]:
-    """What a call is given, in the order in which it was written."""
+    """The arguments of a call, in the order in which they were written."""
     if isinstance(call.this, exp.Star):
         return [exp.Literal.number(1)]
     found: list[exp.Expr] = []
@@ -184,10 +186,9 @@ def _literal(expression: exp.Expr) -> int | float | str | None:
     return -value if negative else value
 
 
-def known_to_spark(query: str, origin: Origin) -> str:
-    """The query for Spark's analyser: what only we have is written as an aggregate of a like type.
-
-    A query that has none of it stays as it was written, so that Spark's errors keep their place.
+def to_spark_aggregates(query: str, origin: Origin) -> str:
+    """The query for Spark's analyser: each aggregate that only we have is replaced by one of
+    Spark's with a similar type. A query without them is unchanged, so that errors keep their line.
     """
     tree = parse_query(query, origin)
     ours = [node for node in tree.find_all(exp.Anonymous) if node.name.lower() in _STAND_INS]

@@ -1,7 +1,8 @@
-"""What a fold and a matcher take of an event: numbers, texts and truth values.
+"""The types of the values that a fold or a matcher reads from an event.
 
-They compute with Python's values, of fewer types than Spark has: a small number becomes an INT, a
-FLOAT a DOUBLE, and a time without a zone one in UTC. Times and dates go in as numbers.
+They compute with Python values, of fewer types than Spark has: a small integer becomes an INT, a
+FLOAT a DOUBLE, and a timestamp without a zone one in UTC. Timestamps and dates are passed as
+numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FORMS = {
 
 
 def carried_type(spark_type: str, sql: str, origin: Origin) -> Type:
-    """The type in which a value is carried."""
+    """The type of a value in a fold."""
     if spark_type in _TYPES:
         return Type(_TYPES[spark_type])
     if spark_type.startswith("decimal"):
@@ -34,6 +35,6 @@ def carried_type(spark_type: str, sql: str, origin: Origin) -> Type:
     raise Unsupported(f"'{sql}' is of type {spark_type}, which cannot be carried", origin=origin)
 
 
-def carried_form(type: Type, sql: str) -> str:
-    """Spark SQL of the value as it goes in."""
+def carried_sql(type: Type, sql: str) -> str:
+    """Spark SQL of a value as it is passed to a fold."""
     return _FORMS.get(type.name, "({})" if " " in sql else "{}").format(sql)

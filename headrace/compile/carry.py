@@ -1,9 +1,9 @@
-"""From OVER (…) to carried steps: what the fold reads, what it adds, and what is selected after it.
+"""Compiles OVER (…) to the steps of a fold.
 
-A carried stream is cut in three: `CarryPlan.sql` gives each event with its key, its place in the
-order and the columns that are needed; the steps add one column each; `select` makes the stream's
-rows of them. Views read `select` in place of the stream. tests/transcripts/running_*.yaml say
-what that means, tests/plans/error_spark_over_*.sql what is refused.
+A carried stream has three parts: `CarryPlan.sql` selects each event with its key, its order and the
+columns that are needed; each step adds one column; `select` computes the stream's rows from them.
+Views read `select` instead of the stream. tests/transcripts/running_*.yaml define the semantics,
+tests/plans/error_spark_over_*.sql what is refused.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from headrace.compile.carried_value import carried_form, carried_type
-from headrace.compile.keyed import needed_time
+from headrace.compile.carried_value import carried_sql, carried_type
+from headrace.compile.fold_inputs import require_event_time
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.plan import CarryPlan, StepPlan
-from headrace.compile.resolve import Resolved
-from headrace.compile.window_words import ENDS, OrderedWindow
+from headrace.compile.resolve import ResolvedQuery
+from headrace.compile.window_functions import ENDS, OrderedWindow
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, HIDDEN, KEY, OFFSET, PARTITION, SEQ, TIME
 from headrace.core.origin import Origin
@@ -41,8 +41,8 @@ _NODES: dict[type[exp.Expr], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
-    """A carried stream: its plan, its rows over the plan's relation, that relation's columns."""
+class CarriedStream:
+    """A carried stream: its plan, the SELECT of its rows, and the DDL of the plan's relation."""
 
     plan: CarryPlan
     select: exp.Select
@@ -51,21 +51,21 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class EventOrder:
-    """Whose events are in order, and by what: SQL of the key's parts, of event time, of place."""
+    """The order of a fold's events: SQL of the key columns and of the event time."""
 
     keys: tuple[str, ...]
     time: str
     alias: str
 
     def items(self) -> list[str]:
-        """The select items that the fold needs of every event."""
+        """The select items of every event that the fold needs."""
         parts = ", ".join(self.keys) or "1"
         key = f"to_json(struct({parts}), map('ignoreNullFields', 'false'))"
         place = f"{self.alias}.{OFFSET} * 65536 + {self.alias}.{PARTITION}"
         return [f"{key} AS {KEY}", f"{self.time} AS {TIME}", f"{place} AS {SEQ}"]
 
 
-def is_carried(resolved: Resolved) -> bool:
+def is_carried(resolved: ResolvedQuery) -> bool:
     """Whether a derived stream needs its events in order."""
     definition = resolved.definition
     running = definition.kind == "stream" and resolved.select.find(exp.Window) is not None
@@ -73,17 +73,17 @@ def is_carried(resolved: Resolved) -> bool:
 
 
 def carried_stream(
-    resolved: Resolved, source: exp.Select, time: str | None, name: str, analyse: Analyse
-) -> Carried:
-    """Cut a stream with OVER in three. `source` is its SELECT with the streams below written out;
-    `time` the event time column of its stream; `name` the relation that the fold makes.
+    resolved: ResolvedQuery, source: exp.Select, time: str | None, name: str, analyse: Analyse
+) -> CarriedStream:
+    """Compile a stream with OVER. `source` is its SELECT with the streams below inlined; `time` the
+    event time column of its stream; `name` the relation of the fold's rows.
     """
-    return _Cutter(resolved, source, time, name, analyse).cut()
+    return _CarryCompiler(resolved, source, time, name, analyse).compile()
 
 
 @dataclass(slots=True)
-class _Cutter:
-    resolved: Resolved
+class _CarryCompiler:
+    resolved: ResolvedQuery
     source: exp.Select
     time: str | None
     name: str
@@ -95,7 +95,7 @@ class _Cutter:
     def origin(self) -> Origin:
         return self.resolved.definition.query_origin
 
-    def cut(self) -> Carried:
+    def compile(self) -> CarriedStream:
         order = self.order()
         items = [self.item(expression) for expression in self.expressions()]
         hidden = [f"{order.alias}.{column} AS {column}" for column in HIDDEN]
@@ -105,7 +105,7 @@ class _Cutter:
         return carried_rows(plan, [*items, *HIDDEN, CUT], self.analyse, self.origin)
 
     def expressions(self) -> list[exp.Expr]:
-        """The select items, with a star written out."""
+        """The select items, with stars expanded."""
         found: list[exp.Expr] = []
         for item in self.source.expressions:
             if not item.is_star:
@@ -116,7 +116,7 @@ class _Cutter:
         return found
 
     def item(self, item: exp.Expr) -> str:
-        """The item after the fold: a call is its step's column, the rest goes through."""
+        """The item after the fold: a call becomes its step's column, the rest is passed through."""
         name = item.alias_or_name
         if not name:
             raise self.unsupported(f"'{sql_of(item)}' has no name", "give it one with AS.")
@@ -146,8 +146,8 @@ class _Cutter:
         step = STEPS.get(name)
         if step is None:
             raise self.unsupported(
-                f"{name} cannot be carried from event to event",
-                f"with OVER there are {STEP_NAMES}.",
+                f"{name} is not supported with OVER",
+                f"supported are {STEP_NAMES}.",
             )
         arguments = _arguments(function)
         columns, parameters = arguments[: step.columns], arguments[step.columns :]
@@ -161,7 +161,7 @@ class _Cutter:
                 f"it takes {step.takes}.",
             )
         names = tuple(
-            self.input(carried_form(t, sql_of(argument)))
+            self.input(carried_sql(t, sql_of(argument)))
             for t, argument in zip(types, columns, strict=True)
         )
         numbers = tuple(self.weight(name, parameter) for parameter in parameters)
@@ -185,7 +185,7 @@ class _Cutter:
 
     def order(self) -> EventOrder:
         calls = [call for item in self.source.expressions for call in item.find_all(exp.Window)]
-        needed_time(self.resolved, self.time)
+        require_event_time(self.resolved, self.time)
         keys = {tuple(sql_of(part) for part in _partition(call)) for call in calls}
         if len(keys) > 1:
             raise self.unsupported(
@@ -209,7 +209,7 @@ class _Cutter:
         descending = bool(order and any(item.args.get("desc") for item in order.expressions))
         if found != [str(self.time).lower()] or descending or call.args.get("spec"):
             raise self.unsupported(
-                f"'{sql_of(call)}' is not in the order of events",
+                f"'{sql_of(call)}' is not ordered by event time",
                 f"write OVER (PARTITION BY … ORDER BY {self.time}), and no frame.",
             )
 
@@ -217,16 +217,16 @@ class _Cutter:
         return Unsupported(message, hint=hint, origin=self.origin)
 
 
-def numbered(
+def window_fold(
     name: str, time: str | None, alias: str
 ) -> Callable[[OrderedWindow, exp.Select, list[str], list[str]], CarryPlan]:
-    """How a view that has a window in order puts a fold between its map and its aggregates."""
+    """The fold between the map and the aggregates of a view whose window needs ordered events."""
 
     def fold(
         window: OrderedWindow, source: exp.Select, keys: list[str], items: list[str]
     ) -> CarryPlan:
-        moment = f"unix_micros({alias}.{time})" if time else "0"
-        order = EventOrder(tuple(keys), moment, alias)
+        time_us = f"unix_micros({alias}.{time})" if time else "0"
+        order = EventOrder(tuple(keys), time_us, alias)
         place = [f"{alias}.{PARTITION} AS {PARTITION}", f"{alias}.{OFFSET} AS {OFFSET}"]
         ends = [f"cast(({window.condition}) as boolean) AS {ENDS}"] if window.condition else []
         sql = select_of(source, [*order.items(), *place, *ends, *items], [f"{TIME} IS NOT NULL"])
@@ -237,14 +237,14 @@ def numbered(
 
 def carried_rows(
     plan: CarryPlan, items: Sequence[str], analyse: Analyse, origin: Origin
-) -> Carried:
-    """A carried stream that selects these items of what its fold makes."""
+) -> CarriedStream:
+    """A carried stream that selects these items from the fold's relation."""
     select = parse_select(f"SELECT {', '.join(items)} FROM {plan.name}", origin)
-    return Carried(plan, select, relation_ddl(plan, analyse, origin))
+    return CarriedStream(plan, select, relation_ddl(plan, analyse, origin))
 
 
 def relation_ddl(plan: CarryPlan, analyse: Analyse, origin: Origin) -> str:
-    """The columns of what the fold makes, as Spark's analyser needs them."""
+    """The DDL of the fold's relation, for Spark's analyser."""
     passed = analyse(plan.sql, origin)
     made = [(step.output, step.type) for step in plan.steps]
     if plan.made is not None:

@@ -1,7 +1,7 @@
-"""A cell of a decision table as a condition, once the type of its subject is known.
+"""A cell of a decision table as an SQL condition, given the type of its subject.
 
-What a cell compares with is read as a value of that type: on an INT, 5 is a number; on a STRING it
-is a text. tests/compile/test_cell_sql.py reads each type and each refusal.
+The value of a cell is parsed as that type: for an INT, 5 is a number; for a STRING it is text.
+tests/compile/test_cell_sql.py reads each type and each error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ORDERS = {">=", "<=", ">", "<", "range"}
 
 
 def cell_sql(cell: CellTest, subject: str, type: str) -> str:
-    """The condition; ValueError says why there is none."""
+    """The condition; ValueError if the cell is not valid for the type."""
     subject = f"({subject})"
     if cell.operator in {"null", "not null"}:
         return f"{subject} IS {cell.operator.upper()}"
@@ -33,7 +33,7 @@ def cell_sql(cell: CellTest, subject: str, type: str) -> str:
 
 
 def _refuse_numbers(cell: CellTest) -> None:
-    """'10' is before '9' as text, and nobody who writes > 9 means that."""
+    """As text, '10' is less than '9', which is never intended by > 9."""
     if all(map(NUMBER.fullmatch, cell.values)):
         name = cell.subject.text
         raise ValueError(
@@ -47,21 +47,21 @@ def _literal(value: str, type: str, name: str) -> str:
         return quoted(value)
     if type in _NUMBERS or type.startswith("decimal"):
         if not NUMBER.fullmatch(value):
-            raise ValueError(f"'{value}' is no number, and {name} is {type.upper()}")
+            raise ValueError(f"'{value}' is not a number, and {name} is {type.upper()}")
         return number(value)
     if type == "boolean":
         if value.lower() not in {"true", "false"}:
             raise ValueError(f"'{value}' is neither true nor false, and {name} is BOOLEAN")
         return value.lower()
-    return _moment(value, type, name)
+    return _time(value, type, name)
 
 
-def _moment(value: str, type: str, name: str) -> str:
+def _time(value: str, type: str, name: str) -> str:
     try:
         if type == "timestamp":
             return f"TIMESTAMP '{iso(from_iso(value))}'"
         if type == "date":
             return f"DATE '{date.fromisoformat(value).isoformat()}'"
     except ValueError as error:
-        raise ValueError(f"'{value}' is no {type}, and {name} is {type.upper()}") from error
+        raise ValueError(f"'{value}' is not a {type}, and {name} is {type.upper()}") from error
     raise ValueError(f"{name} is {type.upper()}, which a cell cannot be compared with; write =SQL")

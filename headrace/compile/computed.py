@@ -1,11 +1,11 @@
 """Computed columns: `total DECIMAL(18,2) GENERATED ALWAYS AS (price * qty)`.
 
-It is in neither log nor master. Its value is CAST(expression AS type) over the stored
-columns of the same event. Like a derived stream, it is written into the queries that name it: so a
-version of a view keeps the expression that it was built with, its fingerprint says when that has
-changed, and a query that names no computed column is as it was. A query with a star names all.
-tests/transcripts/computed_*.yaml say what it means, tests/plans/error_*computed_*.sql what is
-refused.
+It is stored neither in the log nor in the master. Its value is CAST(expression AS type) over the
+stored columns of the same event. Like a derived stream, it is inlined into the queries that name
+it: so a version of a view keeps the expression that it was built with, its fingerprint changes with
+the expression, and a query that names no computed column is unaffected. A query with a star names
+all. tests/transcripts/computed_*.yaml define the semantics, tests/plans/error_*computed_*.sql what
+is refused.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from headrace.compile.analyser import Analyser
-from headrace.compile.calls import aggregates_in
-from headrace.compile.moments import refuse_moving_moments
+from headrace.compile.calls import has_aggregate
+from headrace.compile.determinism import refuse_relative_times
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW
 from headrace.core.origin import Origin
@@ -35,7 +35,7 @@ _AGGREGATES = ("MISSING_GROUP_BY", "MISSING_AGGREGATION", "UNSUPPORTED_EXPR_FOR_
 
 @dataclass(frozen=True, slots=True)
 class NamedColumns:
-    """What a query names of a stream beside its stored columns."""
+    """The computed columns of a stream that a query names, and whether it names `_raw`."""
 
     schema: Schema
     computed: tuple[Column, ...]
@@ -49,16 +49,16 @@ class NamedColumns:
 
     @property
     def items(self) -> tuple[str, ...]:
-        """SQL of the stored columns, of these, and of what every event has beside."""
+        """SQL of the stored columns, of these, and of the hidden columns."""
         columns = self.schema.columns
         shown = (c for c in columns if c.generated is None or c in self.computed)
         return (*map(_item, shown), *HIDDEN, *([RAW] if self.names_raw else []))
 
 
-def columns_named(
+def named_columns(
     stream: StreamDefinition, select: exp.Select, words: Collection[str]
 ) -> NamedColumns:
-    """What a query with these words names of a stream. A star names all computed columns, but not
+    """The computed columns that a query with these words names. A star names all of them, but not
     `_raw`.
     """
     star = any(not isinstance(node.parent, exp.Count) for node in select.find_all(exp.Star))
@@ -76,11 +76,11 @@ def _value(said: ComputedExpression, column: Column) -> str:
     return f"CAST({sql_of(parse_expression(said))} AS {column.type.spark})"
 
 
-# What is refused
+# Errors
 
 
 def check_computed(stream: StreamDefinition) -> None:
-    """Refuse what can be told without Spark."""
+    """Refuse computed columns that are wrong, as far as this is known without Spark."""
     for column in stream.schema.computed:
         assert column.generated is not None
         _check(stream, column, parse_expression(column.generated), column.generated.origin)
@@ -88,11 +88,11 @@ def check_computed(stream: StreamDefinition) -> None:
 
 def _check(stream: StreamDefinition, column: Column, said: exp.Expr, origin: Origin) -> None:
     what = f"column '{column.name}' of stream '{stream.name}'"
-    refuse_moving_moments(said, origin)
+    refuse_relative_times(said, origin)
     for found, word in ((exp.Select, "a subquery"), (exp.Window, "OVER"), (exp.Star, "*")):
         if said.find(found):
             raise _only_its_event(what, word, origin)
-    if aggregates_in(said):
+    if has_aggregate(said):
         raise _only_its_event(what, "an aggregate", origin)
     computed = {other.name.lower(): other.name for other in stream.schema.computed}
     for name in names_in(said):
@@ -113,7 +113,7 @@ def _check(stream: StreamDefinition, column: Column, said: exp.Expr, origin: Ori
 
 
 def names_in(said: exp.Expr) -> set[str]:
-    """The columns that an expression names, in lower case, without their fields."""
+    """The columns that an expression names, in lower case, without struct fields."""
     return {column.parts[0].name.lower() for column in said.find_all(exp.Column)}
 
 
@@ -134,8 +134,8 @@ def no_raw(stream: str, origin: Origin) -> Unsupported:
 
 
 def analyse_stream(stream: StreamDefinition, analyser: Analyser, *, raw: bool) -> None:
-    """Make a stream known to Spark's analyser, which says what is wrong with computed columns;
-    `_raw` is in it only if somebody reads it, so that no other mistake is answered with its name.
+    """Register a stream with Spark's analyser, which checks its computed columns. It has `_raw`
+    only if a query reads it, so that error messages do not suggest it.
     """
     schema, also = stream.schema, f", {HIDDEN_DDL}" + (f", `{RAW}` VARIANT" if raw else "")
     if schema.computed:
@@ -144,20 +144,20 @@ def analyse_stream(stream: StreamDefinition, analyser: Analyser, *, raw: bool) -
         try:
             _analyse(stream, column, analyser)
         except HeadraceError as error:
-            raise _told(error, stream, column) from error
+            raise _with_column(error, stream, column) from error
     analyser.relation(stream.name, schema.spark_ddl + also)
 
 
 def _analyse(stream: StreamDefinition, column: Column, analyser: Analyser) -> None:
     assert column.generated is not None
     said = column.generated
-    # Beside a column that is not aggregated, Spark refuses aggregates of its own.
+    # Next to a column that is not aggregated, Spark refuses aggregates.
     analyser.analyse(f"SELECT {said.sql}\n, {OFFSET} FROM {stream.name}", said.origin)
     analyser.analyse(f"SELECT {_value(said, column)} FROM {stream.name}", said.origin)
 
 
-def _told(error: HeadraceError, stream: StreamDefinition, column: Column) -> HeadraceError:
-    """The error with what it belongs to."""
+def _with_column(error: HeadraceError, stream: StreamDefinition, column: Column) -> HeadraceError:
+    """The error with the name of its column and stream."""
     what, origin = f"column '{column.name}' of stream '{stream.name}'", error.origin
     if (error.detail or "").startswith(_AGGREGATES):
         assert column.generated is not None

@@ -1,7 +1,7 @@
-"""What a pass of the compiler is given, and gives to the next: it is replaced, never changed.
+"""The context that each pass of the compiler receives and returns. It is immutable.
 
-Only two parts of it have a memory: Spark's analyser, to which passes make relations known, and the
-mistakes that were noted. So the order of passes matters, and headrace/compile/passes.py has it.
+Only two parts of it have state: Spark's analyser, in which passes register relations, and the
+collected mistakes. So the order of passes in headrace/compile/passes.py matters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from headrace.compile.analyser import Analyser
 from headrace.compile.derive import base_streams
 from headrace.compile.join import StreamJoin
 from headrace.compile.plan import Plan, ViewPlan
-from headrace.compile.resolve import Queries, Resolved
+from headrace.compile.resolve import Queries, ResolvedQuery
 from headrace.core.mistakes import Mistakes
 from headrace.core.schema import Schema
 from headrace.define.definitions import StreamDefinition
@@ -25,10 +25,10 @@ from headrace.define.project import Project
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
-    """A project on its way to a plan."""
+class CompileContext:
+    """A project that is being compiled to a plan."""
 
-    project: Project  # with the definitions that watches stand for
+    project: Project  # with the definitions that watches expand to
     analyser: Analyser
     processors: Mapping[str, ProcessorDefinition]
     plan: Plan
@@ -37,17 +37,17 @@ class Context:
     joins: Mapping[str, StreamJoin] = field(default_factory=dict)  # by the name of their query
     mistakes: Mistakes = field(default_factory=Mistakes)
 
-    def base(self, resolved: Resolved) -> StreamDefinition:
-        """The declared stream at the bottom of a query; of joined ones the left."""
+    def base(self, resolved: ResolvedQuery) -> StreamDefinition:
+        """The declared stream that a query reads, also through derived ones; the left of a join."""
         return self.project.streams[base_streams(resolved, self.queries)[0]]
 
-    def planned(self, **parts: Any) -> Context:
+    def with_plan(self, **parts: Any) -> CompileContext:
         """With other parts of the plan."""
         return replace(self, plan=msgspec.structs.replace(self.plan, **parts))
 
-    def with_view(self, plan: ViewPlan) -> Context:
-        return self.planned(views=(*self.plan.views, plan))
+    def with_view(self, plan: ViewPlan) -> CompileContext:
+        return self.with_plan(views=(*self.plan.views, plan))
 
-    def with_query(self, resolved: Resolved) -> Context:
+    def with_query(self, resolved: ResolvedQuery) -> CompileContext:
         """With another form of a query."""
         return replace(self, queries={**self.queries, resolved.definition.name: resolved})

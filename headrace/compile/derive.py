@@ -1,9 +1,9 @@
-"""Derived streams vanish: each is written into the queries that read it, a carried one as what it
-selects after its fold.
+"""Derived streams are inlined into the queries that read them; a carried stream as the SELECT after
+its fold.
 
-The hidden columns (partition, offset, arrival, lateness) go through every step, because an
-event's place in the log decides ties and boundaries wherever the event has become. A row of a join
-has those of its left event, or of its right one where there is no left.
+The hidden columns (partition, offset, arrival, lateness) are passed through every step, because an
+event's position in the log decides ties and boundaries. A row of a join has those of its left
+event, or of its right one if there is no left.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from headrace.compile.bound import BoundReader
-from headrace.compile.calls import aggregates_in
+from headrace.compile.calls import has_aggregate
 from headrace.compile.computed import no_raw
-from headrace.compile.join import KINDS, NEW, Side, StreamJoin, changed, place
-from headrace.compile.resolve import Queries, Resolved
+from headrace.compile.join import KINDS, NEW, JoinSide, StreamJoin, changed, place
+from headrace.compile.join_bound import JoinBoundReader
+from headrace.compile.resolve import Queries, ResolvedQuery
 from headrace.core.errors import UnknownColumn, Unsupported
 from headrace.core.event import CUT, DATED, HIDDEN, RAW, TIME
 from headrace.core.flow import flow_name
@@ -27,14 +27,18 @@ from headrace.core.schema import Schema
 from headrace.define.dialect import parse_query
 from headrace.define.project import Project
 
-REACHED = ("began", "ended")  # what a stream of thresholds has beside its keys
-MADE = (*HIDDEN, CUT, f"timestamp_micros({TIME}) AS {DATED}")  # with each row that a pattern makes
-NOTHING: Mapping[str, exp.Select] = MappingProxyType({})
+THRESHOLD_COLUMNS = ("began", "ended")  # the columns of a threshold stream besides its keys
+ROW_COLUMNS = (
+    *HIDDEN,
+    CUT,
+    f"timestamp_micros({TIME}) AS {DATED}",
+)  # with each row that a pattern makes
+NO_STREAMS: Mapping[str, exp.Select] = MappingProxyType({})
 _NOT_STATELESS = ("group", "having", "order", "limit", "distinct", "qualify", "windows", "offset")
 
 
-def check_stateless(resolved: Resolved) -> None:
-    """Refuse a derived stream that needs more than one event at a time."""
+def check_stateless(resolved: ResolvedQuery) -> None:
+    """Refuse a derived stream that is not stateless."""
     found = [part for part in _NOT_STATELESS if resolved.select.args.get(part)]
     found += ["aggregate"] if _aggregates(resolved.select) else []
     if found:
@@ -47,20 +51,19 @@ def check_stateless(resolved: Resolved) -> None:
 
 
 def _aggregates(select: exp.Select) -> bool:
-    """Whether an aggregate stands there that is no running value."""
-    return any(aggregates_in(item) and item.find(exp.Window) is None for item in select.expressions)
+    """Whether an aggregate is used without OVER."""
+    return any(has_aggregate(item) and item.find(exp.Window) is None for item in select.expressions)
 
 
-def inlined(
-    resolved: Resolved,
+def inline_streams(
+    resolved: ResolvedQuery,
     ordered: Queries,
     joins: Mapping[str, StreamJoin] | None = None,
-    written: Mapping[str, exp.Select] = NOTHING,
+    written: Mapping[str, exp.Select] = NO_STREAMS,
 ) -> exp.Select:
-    """The query's SELECT with every derived stream in it replaced by what it stands for, which
-    `written` says of some.
+    """The query's SELECT with every derived stream replaced by its SELECT, or by that in `written`.
 
-    With `joins`, each by the name of its query, it gives only the rows that are new.
+    With `joins`, by the name of the query, it gives only new rows.
     """
     select = resolved.select.copy()
     for table in list(select.find_all(exp.Table)):
@@ -77,72 +80,72 @@ def inlined(
 
 
 def _declared(table: exp.Table, items: tuple[str, ...]) -> exp.Subquery:
-    """A stream with its computed columns, in place of its name."""
+    """A subquery of a stream with its computed columns, to replace its name."""
     alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
     inner = parse_query(f"SELECT {', '.join(items)} FROM {table.name}", Origin("computed", 1))
     return exp.Subquery(this=inner, alias=alias)
 
 
-def streams_below(resolved: Resolved, ordered: Queries) -> list[Resolved]:
+def streams_below(resolved: ResolvedQuery, ordered: Queries) -> list[ResolvedQuery]:
     """The derived streams that the query reads, directly and through others."""
     source = ordered.get(resolved.stream or "")
     return [source, *streams_below(source, ordered)] if source else []
 
 
 def _with_hidden(
-    source: Resolved,
+    source: ResolvedQuery,
     ordered: Queries,
     joins: Mapping[str, StreamJoin] | None,
     written: Mapping[str, exp.Select],
 ) -> exp.Select:
     if known := written.get(source.definition.name):
         return known.copy()
-    inner = inlined(source, ordered, joins, written)
+    inner = inline_streams(source, ordered, joins, written)
     passed = {item.alias_or_name.lower() for item in inner.expressions}
     if any(item.is_star for item in inner.expressions):
         return inner
     single = joins is not None and len(base_streams(source, ordered)) == 1
     folds = [below for below in streams_below(source, ordered) if below.definition.name in written]
-    made = [CUT] * any(folds) + [DATED] * any(map(dates_its_rows, folds))
+    made = [CUT] * any(folds) + [DATED] * any(map(has_row_time, folds))
     for name in (*HIDDEN, *([NEW] if single else []), *made):
         if name not in passed:
-            text = f"SELECT {place(_seen(source), name)}"
+            text = f"SELECT {place(_visible_aliases(source), name)}"
             item = parse_query(text, Origin("hidden", 1)).expressions[0]
             named = item if isinstance(item, exp.Column) else exp.alias_(item, name)
             inner.select(named, copy=False)
     return inner
 
 
-def dates_its_rows(resolved: Resolved) -> bool:
-    """Whether a stream's rows are made of several events, and say of which time they are."""
+def has_row_time(resolved: ResolvedQuery) -> bool:
+    """Whether a stream's rows are made of several events and have a time of their own."""
     return resolved.definition.match is not None or resolved.definition.threshold is not None
 
 
-def _seen(resolved: Resolved) -> tuple[str, ...]:
+def _visible_aliases(resolved: ResolvedQuery) -> tuple[str, ...]:
     """The aliases of the streams whose columns the query may name."""
     return resolved.aliases[:1] if _kind(resolved) == "SEMI" else resolved.aliases
 
 
-def row_place(resolved: Resolved, column: str) -> str:
+def row_place(resolved: ResolvedQuery, column: str) -> str:
     """SQL of a hidden column in the query."""
-    return place(_seen(resolved), column)
+    return place(_visible_aliases(resolved), column)
 
 
-def base_streams(resolved: Resolved, ordered: Queries) -> tuple[str, ...]:
-    """The source streams at the bottom of chains of derived ones, left before right."""
+def base_streams(resolved: ResolvedQuery, ordered: Queries) -> tuple[str, ...]:
+    """The declared streams that a query reads, also through derived ones, left before right."""
     found: tuple[str, ...] = ()
     for name in resolved.streams:
         found += base_streams(ordered[name], ordered) if name in ordered else (name,)
     return found
 
 
-def flow_of(resolved: Resolved, ordered: Queries) -> str:
-    """The name of what the query reads: a stream, or the joined ones."""
+def flow_of(resolved: ResolvedQuery, ordered: Queries) -> str:
+    """The name of the flow that the query reads: a stream, or joined streams."""
     return flow_name(base_streams(resolved, ordered))
 
 
-def check_raw(resolved: Resolved, ordered: Queries, project: Project) -> None:
-    """A derived stream passes `_raw` on if it selects it by name; a CSV event has no JSON."""
+def check_raw(resolved: ResolvedQuery, ordered: Queries, project: Project) -> None:
+    """A derived stream has `_raw` only if it selects it by name; a CSV event has no JSON."""
     origin = resolved.definition.query_origin
     for name in resolved.streams if resolved.names_raw else ():
         if name in project.streams:
@@ -158,8 +161,8 @@ def check_raw(resolved: Resolved, ordered: Queries, project: Project) -> None:
 
 
 def join_below(
-    resolved: Resolved, ordered: Queries, joins: Mapping[str, StreamJoin]
-) -> Resolved | None:
+    resolved: ResolvedQuery, ordered: Queries, joins: Mapping[str, StreamJoin]
+) -> ResolvedQuery | None:
     """The query that joins: this one, or the derived stream under it."""
     if resolved.definition.name in joins:
         return resolved
@@ -167,8 +170,8 @@ def join_below(
     return join_below(source, ordered, joins) if source else None
 
 
-def passes_on(resolved: Resolved, ordered: Queries, column: str) -> bool:
-    """Whether a column of the source stream is in reach of the query under its own name."""
+def passes_on(resolved: ResolvedQuery, ordered: Queries, column: str) -> bool:
+    """Whether the query can read a column of the declared stream under its own name."""
     source = ordered.get(resolved.stream or "")
     if source is None:
         return True
@@ -183,7 +186,7 @@ def passes_on(resolved: Resolved, ordered: Queries, column: str) -> bool:
     return kept and passes_on(source, ordered, column)
 
 
-def all_tables(resolved: Resolved, ordered: Queries) -> tuple[str, ...]:
+def all_tables(resolved: ResolvedQuery, ordered: Queries) -> tuple[str, ...]:
     """The tables that the query reads, also through derived streams."""
     found = list(resolved.tables)
     for name in resolved.streams:
@@ -191,7 +194,9 @@ def all_tables(resolved: Resolved, ordered: Queries) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def column_names(resolved: Resolved, ordered: Queries, schemas: Mapping[str, Schema]) -> set[str]:
+def column_names(
+    resolved: ResolvedQuery, ordered: Queries, schemas: Mapping[str, Schema]
+) -> set[str]:
     """The lowercase names of the columns that the query's sources have."""
     names = {name.lower() for table in resolved.tables for name in schemas[table].names}
     for stream in resolved.streams:
@@ -208,7 +213,7 @@ def _names_of(stream: str, ordered: Queries, schemas: Mapping[str, Schema]) -> s
     if source.definition.match:
         return _matched_names(source, ordered, schemas)
     if threshold := source.definition.threshold:
-        return {name.lower() for name in (*threshold.keys, *REACHED)}
+        return {name.lower() for name in (*threshold.keys, *THRESHOLD_COLUMNS)}
     if rules := source.definition.rules:
         made = {name.lower() for name in (*rules.fields, rules.column)}
         return _names_of(source.stream or "", ordered, schemas) | made
@@ -220,8 +225,10 @@ def _names_of(stream: str, ordered: Queries, schemas: Mapping[str, Schema]) -> s
     return names
 
 
-def _matched_names(source: Resolved, ordered: Queries, schemas: Mapping[str, Schema]) -> set[str]:
-    """The lowercase names of what a pattern gives and its SELECT makes of it."""
+def _matched_names(
+    source: ResolvedQuery, ordered: Queries, schemas: Mapping[str, Schema]
+) -> set[str]:
+    """The lowercase names of the columns of a pattern's SELECT."""
     match = source.definition.match
     assert match is not None
     given = {*match.keys, *(measure.name for measure in match.measures)}
@@ -237,9 +244,9 @@ def _matched_names(source: Resolved, ordered: Queries, schemas: Mapping[str, Sch
 
 
 def stream_join(
-    resolved: Resolved, ordered: Queries, project: Project, schemas: Mapping[str, Schema]
+    resolved: ResolvedQuery, ordered: Queries, project: Project, schemas: Mapping[str, Schema]
 ) -> StreamJoin:
-    """How the query joins its two streams; refused if it cannot be kept."""
+    """The join of the query's two streams; Unsupported if it cannot be maintained."""
     name, origin = resolved.definition.name, resolved.definition.query_origin
     kind = _kind(resolved)
     if kind is None:
@@ -250,7 +257,7 @@ def stream_join(
         )
     if len(base_streams(resolved, ordered)) > 2:
         raise Unsupported(
-            f"'{name}' joins a stream that is joined already",
+            f"'{name}' joins a stream that is already a join",
             hint="join two streams, and join their answers in a view over views.",
             origin=origin,
         )
@@ -263,7 +270,7 @@ def stream_join(
     sides = [_side(resolved, n, ordered, project) for n in range(2)]
     names = [_names_of(stream, ordered, schemas) for stream in resolved.streams]
 
-    def side_of(column: exp.Column) -> Side | None:
+    def side_of(column: exp.Column) -> JoinSide | None:
         for side, known in zip(sides, names, strict=True):
             if column.table.lower() == side.alias.lower() or (
                 not column.table and column.name.lower() in known
@@ -271,12 +278,12 @@ def stream_join(
                 return side
         return None
 
-    reader = BoundReader(sides[0], sides[1], side_of, name)
+    reader = JoinBoundReader(sides[0], sides[1], side_of, name)
     lower, upper = reader.read(resolved.select.args["joins"][0].args.get("on"), origin)
     return StreamJoin(kind, sides[0], sides[1], lower, upper)
 
 
-def _kind(resolved: Resolved) -> str | None:
+def _kind(resolved: ResolvedQuery) -> str | None:
     if not resolved.joined:
         return "NONE"
     join = resolved.select.args["joins"][0]
@@ -287,7 +294,7 @@ def _kind(resolved: Resolved) -> str | None:
     return KINDS.get(side) if plain else None
 
 
-def _side(resolved: Resolved, number: int, ordered: Queries, project: Project) -> Side:
+def _side(resolved: ResolvedQuery, number: int, ordered: Queries, project: Project) -> JoinSide:
     stream = resolved.streams[number]
     time = event_time(stream, ordered, project)
     base = base_streams(resolved, ordered)[number]
@@ -300,17 +307,17 @@ def _side(resolved: Resolved, number: int, ordered: Queries, project: Project) -
             else f"add WATERMARK ts DELAY OF INTERVAL 1 MINUTE to stream '{base}'.",
             origin=resolved.definition.query_origin,
         )
-    return Side(resolved.aliases[number], base, time)
+    return JoinSide(resolved.aliases[number], base, time)
 
 
 def event_time(stream: str, ordered: Queries, project: Project) -> str | None:
-    """The column of a stream, also of a derived one, that holds the time of its watermark."""
+    """The event time column of a declared or derived stream."""
     if stream in project.streams:
         mark = project.streams[stream].watermark
         return mark.column if mark else None
     source = ordered[stream]
     if source.definition.threshold:
-        return REACHED[1]
+        return THRESHOLD_COLUMNS[1]
     if source.definition.makes_rows:
         return None
     below = event_time(source.stream or "", ordered, project)

@@ -1,9 +1,8 @@
-"""Where sinks, rules and watches send: each must be able to get there, and none feeds itself.
+"""The destinations of sinks, rules and watches: each must be valid, and cycles are refused.
 
-A sink must be able to tell its view. A file's last line says how far its sink has come, so the file
-of a sink has no other writer. A stream whose events come back to it over sinks, rules and watches
-would feed itself for ever, so circles are refused. tests/compile/test_sinks.py and
-tests/compile/test_rules.py read each refusal.
+The last line of a sink's file is its checkpoint, so the file has no other writer. A stream that
+receives its own events back through sinks, rules and watches would loop endlessly, so cycles are
+refused. tests/compile/test_sinks.py and tests/compile/test_rules.py read each error.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from headrace.compile.plan import Plan, SinkPlan, WatchPlan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownName, Unsupported
 from headrace.define.definitions import Sender, SinkDefinition
 from headrace.define.project import Project
@@ -21,7 +20,7 @@ from headrace.destination.kinds import Destination
 
 
 def with_sinks(project: Project, plan: Plan) -> Plan:
-    """The plan with what each sink does, in the order in which they were said."""
+    """The plan with its sinks, in the order of their definitions."""
     for sink in project.sinks.values():
         made = _sink_plan(project, plan, sink)
         plan = msgspec.structs.replace(plan, sinks=(*plan.sinks, made))
@@ -46,7 +45,7 @@ def _sink_plan(project: Project, plan: Plan, sink: SinkDefinition) -> SinkPlan:
 
 
 def destinations_of(project: Project, plan: Plan, sender: Sender) -> tuple[Destination, ...]:
-    """Where one sends; refused if it cannot get there, or goes where a sink of the plan does."""
+    """The destinations of a sender; refused if not valid, or if a sink of the plan writes there."""
     check_destinations(project, sender)
     for destination in sender.destinations:
         _refuse_shared(project, plan, sender, destination)
@@ -55,46 +54,42 @@ def destinations_of(project: Project, plan: Plan, sender: Sender) -> tuple[Desti
 
 
 def check_destinations(project: Project, sender: Sender) -> None:
-    """What can be said of a sender's destinations by themselves."""
+    """Check each destination of a sender by itself."""
     for destination in sender.destinations:
         destination.check(project, sender)
 
 
 def _refuse_shared(project: Project, plan: Plan, sender: Sender, destination: Destination) -> None:
-    place = destination.place(project)
+    target = destination.exclusive_target(project)
     for sink in plan.sinks:
-        if place is not None and sink.destination.place(project) == place:
+        if target is not None and sink.destination.exclusive_target(project) == target:
             raise BadDefinition(
-                f"{sender.said} and sink '{sink.name}' go into the same {destination.kind} "
+                f"{sender.said} and sink '{sink.name}' write to the same {destination.kind} "
                 f"'{destination.target}'",
                 origin=sender.origin,
             )
 
 
-def refuse_circles(plan: Plan, more: Sequence[WatchPlan] = ()) -> None:
-    """No stream may come back to itself over sinks, rules and watches, those of the plan and
-    `more`.
-    """
-    roads = list(_roads(plan, (*plan.watches, *more)))
+def refuse_cycles(plan: Plan, more: Sequence[WatchPlan] = ()) -> None:
+    """Refuse cycles of streams through sinks, rules and watches, those of the plan and `more`."""
+    edges = list(_edges(plan, (*plan.watches, *more)))
     next_streams: dict[str, set[str]] = {}
-    for _, sources, target, _ in roads:
+    for _, sources, target, _ in edges:
         for stream in sources:
             next_streams.setdefault(stream, set()).add(target)
-    for who, sources, target, origin in roads:
+    for who, sources, target, origin in edges:
         if _reachable(target, next_streams) & {*sources}:
             reads = "its view reads" if who.startswith("sink") else "it reads"
             raise BadDefinition(
-                f"{who} goes round in a circle: {reads} events that come from stream '{target}'",
+                f"{who} is circular: {reads} events that come from stream '{target}'",
                 origin=origin,
             )
 
 
-def _roads(
+def _edges(
     plan: Plan, watches: Sequence[WatchPlan]
 ) -> Iterator[tuple[str, tuple[str, ...], str, str]]:
-    """Who sends events to a stream: of which streams they are, to which they go, and where it is
-    said.
-    """
+    """Each sender of events to a stream: the streams it reads, the stream it writes, its origin."""
     read = {shape.name: shape.streams for shape in plan.shapes}
     senders: list[tuple[str, tuple[str, ...], tuple[Destination, ...], str]] = [
         *((f"sink '{s.name}'", s.shape.streams, (s.destination,), s.origin) for s in plan.sinks),

@@ -1,7 +1,7 @@
-"""How a view is kept, in plain words beside the SQL that does it.
+"""The explanation of a view: how it is maintained, in words and SQL.
 
-Everything said here is read off the plan, so it is what runs. A mergeable view has four sections:
-map and partial are done by both layers, merge and finish when read. A view over views has one,
+It is made from the plan, so it describes what is run. A mergeable view has four sections: map and
+partial are run by both layers, merge and finish when it is read. A view over views has one section,
 read, and a derived stream one, derive.
 tests/cli/test_explain.py reads whole explanations.
 """
@@ -80,7 +80,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """All that is known about how a view is kept."""
+    """How a view is maintained."""
 
     view: str
     kind: str
@@ -106,7 +106,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def explain(plan: Plan, view: str) -> Explanation:
-    """How the plan keeps a view or makes a derived stream; NotFound if it has none of that name."""
+    """The explanation of a view or derived stream; NotFound if the plan has none of that name."""
     found = plan.view(view)
     derived = next((each for each in plan.derived if each.name.lower() == view.lower()), None)
     if derived is not None:
@@ -205,13 +205,13 @@ def _partial_words(view: ViewPlan) -> list[str]:
         words.append(
             f"batch also keeps the values behind {_listed(counted)}, to count them exactly"
         )
-    if view.tells_lateness:
+    if view.has_lateness:
         words.append("each window also counts its events and how late they were")
     return words
 
 
 def _partial_sql(view: ViewPlan) -> str:
-    # The map step stands above already; said twice it would hide what is new here.
+    # The map step is shown above, and would only repeat here.
     mapped = f"({view.map_sql})"
     return view.partial_sql.replace(f"{mapped} AS mapped", "mapped").replace(mapped, "mapped")
 
@@ -243,7 +243,7 @@ def _read_section(view: ViewPlan) -> Section:
 
 def _sinks(plan: Plan, view: ViewPlan) -> tuple[Section, ...]:
     words = tuple(
-        f"{sink.name} tells it into {sink.destination.name}, "
+        f"{sink.name} sends it to {sink.destination.name}, "
         f"{sink.guarantee.value.replace('_', ' ')}: {emission(sink.subscription)}"
         for sink in plan.sinks
         if sink.shape.view == view.name

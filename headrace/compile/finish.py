@@ -1,6 +1,7 @@
-"""The finish of a view: merged rows -> the answer, in Spark's SQL, read by DuckDB.
+"""The finish of a view: merged rows -> the answer, written in Spark's SQL and run by DuckDB.
 
-What may stand after the aggregates is what headrace.certified offers; its types are the answer's.
+Only the functions of headrace.certified may follow the aggregates; they determine the types of the
+answer.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from headrace.core.event import KEY
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 
-HINT = "docs/functions.md lists what can follow aggregates; apply the rest to the events, before."
+HINT = "docs/functions.md lists what can follow aggregates; apply the rest to the events before."
 
 
 def merged_columns(plan: ViewPlan, table: str) -> tuple[AnswerColumn, ...]:
     """The columns of a view's merged rows: its keys and the values of its aggregates. A list is
-    known by the table and the column that it is in.
+    identified by its table and column.
     """
     keys = [AnswerColumn(key.column, key.type, key=True) for key in plan.keys]
     lists = [frozenset({f"{table}.{call.column}"} if call.cut else ()) for call in plan.calls]

@@ -1,9 +1,9 @@
 """A flow: the streams that a view reads together, as one position.
 
-The position of a flow is the positions of its streams, one after the other, so everything that
-holds for a stream (boundary, epochs, generations) holds for a flow. A stream is a flow of one. The
-streams of a join are a joined flow with a position of its own, since an answer over two streams
-speaks for one place in both. tests/compile/test_flow.py checks the arithmetic.
+The position of a flow is the concatenation of its streams' positions, so everything that is true
+for a stream (boundary, epochs, generations) is true for a flow. A single stream is a flow. The
+streams of a join are a joined flow with its own position, because an answer over two streams is
+consistent at one position of both. tests/compile/test_flow.py checks the arithmetic.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class FlowPlan(msgspec.Struct, frozen=True):
-    """The streams of a flow, in the order of their places in its position."""
+    """The streams of a flow, in the order of their partitions in its position."""
 
     name: str
     streams: tuple[StreamPlan, ...]
@@ -31,7 +31,7 @@ class FlowPlan(msgspec.Struct, frozen=True):
         return sum(stream.partitions for stream in self.streams)
 
     def parts(self, values: Sequence[T]) -> list[tuple[T, ...]]:
-        """Values of the flow's partitions, shared out to its streams."""
+        """Values of the flow's partitions, split by stream."""
         found, first = [], 0
         for stream in self.streams:
             found.append(tuple(values[first : first + stream.partitions]))
@@ -52,7 +52,7 @@ def whole(positions: Iterable[Position]) -> Position:
 
 
 def flows_of(plan: Plan) -> list[FlowPlan]:
-    """Every stream as a flow of one, and the joined ones of the plan's views."""
+    """Every stream as a flow, and the joined flows of the plan's views."""
     flows = {stream.name: FlowPlan(stream.name, (stream,)) for stream in plan.streams}
     for view in plan.views:
         if view.join is not None:

@@ -1,43 +1,43 @@
-"""Where a query has a fold below it: a carried stream, or a window in the order of events.
+"""The fold of a query: that of a carried stream which it reads, or of a window over ordered events.
 
-Each reader of a carried stream has a fold of its own, so that its state goes with its rows. There
-is one fold below a query, over one stream. tests/plans/error_spark_over_*.sql hold what is refused.
+Each reader of a carried stream has its own fold, so that state and rows are consistent. A query has
+at most one fold, over one stream. tests/plans/error_spark_over_*.sql have what is refused.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.carry import Carried, carried_stream, is_carried, numbered
-from headrace.compile.context import Context
-from headrace.compile.derive import NOTHING, base_streams, inlined, streams_below
+from headrace.compile.carry import CarriedStream, carried_stream, is_carried, window_fold
+from headrace.compile.context import CompileContext
+from headrace.compile.derive import NO_STREAMS, base_streams, inline_streams, streams_below
 from headrace.compile.lower import Fold
-from headrace.compile.matched import matched_stream
-from headrace.compile.processed import processed_stream
-from headrace.compile.resolve import Resolved
+from headrace.compile.match_recognize import match_stream
+from headrace.compile.processor_stream import processor_stream
+from headrace.compile.resolve import ResolvedQuery
 from headrace.compile.thresholds import threshold_stream
 from headrace.core.errors import UnknownName, Unsupported
 from headrace.define.processors import ProcessorDefinition
 
 
-def carried_for(context: Context, resolved: Resolved, reader: str) -> Carried:
+def carried_for(context: CompileContext, resolved: ResolvedQuery, reader: str) -> CarriedStream:
     """A carried stream as `reader` reads it."""
     if below := _carried_below(context, resolved):
         raise Unsupported(
-            f"stream '{resolved.definition.name}' carries what stream "
-            f"'{below[0].definition.name}' has carried already",
-            hint="have all running values in one stream.",
+            f"stream '{resolved.definition.name}' is stateful and reads stream "
+            f"'{below[0].definition.name}', which is stateful too",
+            hint="compute all running values in one stream.",
             origin=resolved.definition.query_origin,
         )
     refuse_joined(context, resolved)
-    time, source = _time(context, resolved), inlined(resolved, context.queries)
+    time, source = _time(context, resolved), inline_streams(resolved, context.queries)
     name, analyse = f"_carried_{reader}", context.analyser.analyse
     if resolved.definition.processor:
         processor = _processor(context, resolved)
-        made = processed_stream(resolved, source, time, name, processor, analyse)
+        made = processor_stream(resolved, source, time, name, processor, analyse)
     elif resolved.definition.match:
         steps_max = context.project.settings.pattern.steps_max
-        made = matched_stream(resolved, source, time, name, analyse, steps_max=steps_max)
+        made = match_stream(resolved, source, time, name, analyse, steps_max=steps_max)
     elif resolved.definition.threshold:
         made = threshold_stream(resolved, source, time, name, analyse)
     else:
@@ -46,45 +46,49 @@ def carried_for(context: Context, resolved: Resolved, reader: str) -> Carried:
     return made
 
 
-def fold_below(context: Context, resolved: Resolved, reader: str) -> Carried | None:
+def fold_below(
+    context: CompileContext, resolved: ResolvedQuery, reader: str
+) -> CarriedStream | None:
     """The carried stream that a query reads, directly or through others."""
     below = _carried_below(context, resolved)
     return carried_for(context, below[0], reader) if below else None
 
 
-def written_out(context: Context, resolved: Resolved, carried: Carried | None) -> exp.Select:
-    """The query with all streams below written out, down to the fold if there is one."""
+def inline_to_fold(
+    context: CompileContext, resolved: ResolvedQuery, carried: CarriedStream | None
+) -> exp.Select:
+    """The query with all derived streams inlined, down to the fold if there is one."""
     below = _carried_below(context, resolved)
-    known = {below[0].definition.name: carried.select} if carried and below else NOTHING
-    return inlined(resolved, context.queries, written=known)
+    known = {below[0].definition.name: carried.select} if carried and below else NO_STREAMS
+    return inline_streams(resolved, context.queries, written=known)
 
 
-def numbering(context: Context, resolved: Resolved) -> Fold:
+def ordered_window_fold(context: CompileContext, resolved: ResolvedQuery) -> Fold:
     """The fold of a view with a window that needs its events in order."""
     name = f"_carried_{resolved.definition.name}"
-    return numbered(name, _time(context, resolved), resolved.stream_alias)
+    return window_fold(name, _time(context, resolved), resolved.stream_alias)
 
 
-def refuse_joined(context: Context, resolved: Resolved) -> None:
+def refuse_joined(context: CompileContext, resolved: ResolvedQuery) -> None:
     """Events of two streams have no order between them."""
     if len(base_streams(resolved, context.queries)) > 1:
         raise Unsupported(
             f"'{resolved.definition.name}' needs the events of joined streams in order",
-            hint="running values and processors take one stream; join what they make.",
+            hint="running values and processors read one stream; join their results.",
             origin=resolved.definition.query_origin,
         )
 
 
-def _carried_below(context: Context, resolved: Resolved) -> list[Resolved]:
+def _carried_below(context: CompileContext, resolved: ResolvedQuery) -> list[ResolvedQuery]:
     return [stream for stream in streams_below(resolved, context.queries) if is_carried(stream)]
 
 
-def _time(context: Context, resolved: Resolved) -> str | None:
+def _time(context: CompileContext, resolved: ResolvedQuery) -> str | None:
     mark = context.base(resolved).watermark
     return mark.column if mark else None
 
 
-def _processor(context: Context, resolved: Resolved) -> ProcessorDefinition:
+def _processor(context: CompileContext, resolved: ResolvedQuery) -> ProcessorDefinition:
     call = resolved.definition.processor
     assert call is not None
     if found := context.processors.get(call.name.lower()):

@@ -1,10 +1,10 @@
 """A join of two streams: equal keys and a bound on both event times, and which of its rows are new.
 
-With d = right's time - left's time, the bound says lower_us <= d <= upper_us. So an event at t is
-done with when the other stream's watermark has passed its last moment: t + upper_us for the left,
-t - lower_us for the right. The relations of a joined flow hold `_new` in each row, and the SQL made
+With d = right's time - left's time, the bound is lower_us <= d <= upper_us. So an event at t can
+have no more partners when the other stream's watermark is after t + upper_us (left event) or
+t - lower_us (right event). The relations of a joined flow have the column `_new`, and the SQL made
 here gives the rows that were not in the answer before:
-    rows(all) = rows(old) + new_rows(old, new), but for outer rows that a late partner withdraws.
+    rows(all) = rows(old) + new_rows(old, new), except outer rows that a late partner withdraws.
 Batch runs it with every event new. tests/laws/test_joins.py checks the equation at every cut.
 """
 
@@ -25,15 +25,15 @@ KINDS = {"": "INNER", "LEFT": "LEFT", "RIGHT": "RIGHT", "FULL": "FULL"}
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One stream of a join: its name in the query, its base, and the column of its event time."""
+class JoinSide:
+    """One stream of a join: its alias, its declared stream, and the column of its event time."""
 
     alias: str
     stream: str
     time: str
 
     @property
-    def moment(self) -> str:
+    def time_us(self) -> str:
         return f"unix_micros({_column(self.alias, self.time)})"
 
     @property
@@ -50,8 +50,8 @@ class StreamJoin:
     """Two streams, how they are joined, and how far apart their events may be."""
 
     kind: str  # INNER, LEFT, RIGHT, FULL or SEMI
-    left: Side
-    right: Side
+    left: JoinSide
+    right: JoinSide
     lower_us: int
     upper_us: int
 
@@ -61,12 +61,12 @@ class StreamJoin:
 
     @property
     def numbers(self) -> tuple[int, int]:
-        """The places of the two streams in the flow, which are one in a join with itself."""
+        """The indexes of the two streams in the flow; the same in a self-join."""
         return 0, int(self.left.stream != self.right.stream)
 
 
 def changed(select: exp.Select, join: StreamJoin) -> None:
-    """Let a SELECT over the joined streams give only the rows that are new."""
+    """Restrict a SELECT over the joined streams to new rows."""
     if join.kind == "SEMI":
         joins = select.args["joins"]
         joins.insert(1, _without_older_partner(joins[0], join))
@@ -84,22 +84,22 @@ def changed(select: exp.Select, join: StreamJoin) -> None:
 
 
 def _closed(join: StreamJoin, *, left: bool) -> str:
-    """The row's last moment has passed, and had not before unless the event itself is new."""
+    """SQL: the event can have no more partners now, and could before or is itself new."""
     side, last, other = _waiting(join, left)
     before = f"coalesce({last} < :before_{other}, false)"
     return f"({last} < :after_{other} AND ({side.new} OR NOT {before}))"
 
 
-def _waiting(join: StreamJoin, left: bool) -> tuple[Side, str, int]:
-    """A side, the last moment of a partner of its event, and the number of the other stream."""
+def _waiting(join: StreamJoin, left: bool) -> tuple[JoinSide, str, int]:
+    """A side, the last possible time of its event's partner, and the index of the other stream."""
     one, other = join.numbers
     if left:
-        return join.left, f"({join.left.moment} + {join.upper_us})", other
-    return join.right, f"({join.right.moment} - {join.lower_us})", one
+        return join.left, f"({join.left.time_us} + {join.upper_us})", other
+    return join.right, f"({join.right.time_us} - {join.lower_us})", one
 
 
 def _without_older_partner(semi: exp.Join, join: StreamJoin) -> exp.Join:
-    """An old event that had a partner before has been counted then."""
+    """An anti-join with old partners: an old event that had a partner was counted then."""
     on = f"({sql_of(semi.args['on'])}) AND NOT {join.left.new}"
     older = f"(SELECT * FROM {sql_of(semi.this)} WHERE NOT {join.right.new})"
     query = f"SELECT 1 FROM x LEFT ANTI JOIN {older} AS `{join.right.alias}` ON {on}"
@@ -108,7 +108,7 @@ def _without_older_partner(semi: exp.Join, join: StreamJoin) -> exp.Join:
 
 
 def withdrawn(select: exp.Select, join: StreamJoin) -> tuple[str, ...]:
-    """SQL that counts the outer rows whose event has found its first partner only now."""
+    """SQL that counts the outer rows whose event has its first, late partner now."""
     sides = {"LEFT": (True,), "RIGHT": (False,), "FULL": (True, False)}.get(join.kind, ())
     return tuple(_withdrawn(select, join, left) for left in sides)
 
@@ -144,6 +144,6 @@ def _column(alias: str, name: str) -> str:
 
 
 def place(aliases: Iterable[str], column: str) -> str:
-    """A hidden column of a row: the left event's, or the right's where there is no left one."""
+    """A hidden column of a row: that of the left event, or of the right one if there is no left."""
     columns = [_column(alias, column) for alias in aliases]
     return columns[0] if len(columns) == 1 else f"coalesce({', '.join(columns)})"

@@ -1,9 +1,9 @@
-"""What a windowed view keeps beside its own partials, to say how late its events were.
+"""The lateness partials of a windowed view, besides its own partials.
 
-Every window counts all of its events, the late ones, and by how much they were late. These are
-ordinary partials, so the same merge carries them through epochs, generations and windows of any
-kind. Two are filled in when a generation is promoted: how many of the late events it holds, and
-its number. So for every window
+Every window counts its events, its late events, and by how much they were late. These are ordinary
+partials, so they are merged like others in epochs, generations and windows of any kind. Two are set
+when a generation is promoted: how many of the late events it includes, and its number. So for every
+window
     events = on time + late,   late = absorbed by batch + only in speed.
 tests/compile/test_lateness.py checks the plan, tests/transcripts/late_*.yaml the numbers.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.compile.plan import ABSORBED, ABSORBED_BY, EVENTS, LATE, PartialPlan
-from headrace.compile.split import Split
+from headrace.compile.split import ViewParts
 from headrace.core.event import LATENESS
 from headrace.define.definitions import StreamDefinition
 
@@ -21,7 +21,7 @@ _NOTHING = "cast(NULL as bigint)"
 _PARTIALS = (
     PartialPlan("sum", (EVENTS,), ("INTEGER",), ("count(*)",)),
     PartialPlan("sum", (LATE,), ("INTEGER",), ("count(late_us)",)),
-    # A double, because SQLite's sum of whole numbers fails where it overflows.
+    # A double, because SQLite's sum of integers fails on overflow.
     PartialPlan("sum", (f"{LATE}_sum",), ("REAL",), ("sum(cast(late_us as double))",)),
     PartialPlan("max", (f"{LATE}_max",), ("INTEGER",), ("max(late_us)",)),
     PartialPlan("sum", (ABSORBED,), ("INTEGER",), (_NOTHING,)),
@@ -31,14 +31,14 @@ _PARTIALS = (
 
 @dataclass(frozen=True, slots=True)
 class LatenessParts:
-    """Items of the map step, and the partials made of them."""
+    """Items of the map step, and their partials."""
 
     items: tuple[str, ...] = ()
     partials: tuple[PartialPlan, ...] = ()
 
 
-def lateness_of(parts: Split, stream: StreamDefinition, alias: str) -> LatenessParts:
-    """What a view with these parts keeps; nothing without a window of time or a watermark."""
+def lateness_of(parts: ViewParts, stream: StreamDefinition, alias: str) -> LatenessParts:
+    """The lateness partials of a view; empty without a window of event time or a watermark."""
     if stream.watermark is None or not any(group.timed for group in parts.groups):
         return LatenessParts()
     return LatenessParts((f"nullif({alias}.{LATENESS}, 0) AS late_us",), _PARTIALS)

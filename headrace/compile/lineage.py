@@ -1,8 +1,8 @@
-"""What each column is made of, and what depends on each name; read off the definitions.
+"""Column lineage and dependents, derived from the definitions.
 
-A column of a view or derived stream is made of columns of what its definition reads, one step at a
-time; `*` in place of a column means the rows themselves, which count(*) counts. What only chooses
-rows, as WHERE does, makes no column. What cannot be read is left out and never guessed.
+The sources of a column are columns of the relations that its definition reads, one step back; `*`
+instead of a column means the rows themselves, as in count(*). Filters such as WHERE are not
+sources. Sources that cannot be determined are left out, never guessed.
 tests/compile/test_lineage.py reads each kind of definition.
 """
 
@@ -19,9 +19,9 @@ from sqlglot.optimizer.scope import Scope, build_scope
 
 from headrace.compile.computed import names_in
 from headrace.compile.derive import event_time
-from headrace.compile.made import ROWS, Below, Sources, made_columns
+from headrace.compile.lineage_sources import ROWS, SourceColumns, Sources, column_sources
 from headrace.compile.plan import Plan
-from headrace.compile.resolve import Resolved, resolve
+from headrace.compile.resolve import ResolvedQuery, resolve
 from headrace.core.event import RAW
 from headrace.core.origin import Origin
 from headrace.core.rule import hidden, stream_of, view_of
@@ -54,18 +54,18 @@ class Lineage(msgspec.Struct, frozen=True):
 
 
 def lineage_of(project: Project, plan: Plan | None = None) -> Lineage:
-    """The lineage of all definitions. A plan knows the names that Spark gives to columns that have
-    none, and the columns of processors.
+    """The lineage of all definitions. A plan adds the names that Spark gives to unnamed columns,
+    and the columns of processors.
     """
     ordered = resolve(project)
-    reading = _Reading(project, ordered, _outputs(plan) if plan else {})
+    reading = _LineageReader(project, ordered, _outputs(plan) if plan else {})
     columns = [c for stream in project.streams.values() for c in _computed(stream)]
     columns += [column for name in ordered for column in reading.columns(name) if not hidden(name)]
     return Lineage(columns, _touched_by(project, ordered))
 
 
 def _computed(stream: StreamDefinition) -> Iterator[ColumnLineage]:
-    """The computed columns of a stream, of its stored ones; `_raw` is all that an event has."""
+    """The lineage of a stream's computed columns; the source of `_raw` is the whole event."""
     stored = {name.lower(): name for name in stream.schema.stored.names} | {RAW: ROWS}
     for column in stream.schema.computed:
         assert column.generated is not None
@@ -75,8 +75,8 @@ def _computed(stream: StreamDefinition) -> Iterator[ColumnLineage]:
 
 
 def reads_of(project: Project) -> dict[str, list[str]]:
-    """What each name reads or is fed by, one step back: queries, rules, watches, sinks, and the
-    streams into which some of them write.
+    """What each name reads or is written by, one step back: queries, rules, watches, sinks, and the
+    streams that some of them write.
     """
     found: dict[str, list[str]] = {}
     for name, sources in _edges(project, resolve(project)):
@@ -92,19 +92,19 @@ def _outputs(plan: Plan) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _reads(resolved: Resolved) -> tuple[str, ...]:
+def _reads(resolved: ResolvedQuery) -> tuple[str, ...]:
     return (*resolved.streams, *resolved.tables, *resolved.views)
 
 
 @dataclass
-class _Reading:
-    """Reads definitions in an order in which each comes after what it reads."""
+class _LineageReader:
+    """Reads definitions in topological order."""
 
     project: Project
-    ordered: Mapping[str, Resolved]
+    ordered: Mapping[str, ResolvedQuery]
     outputs: Mapping[str, tuple[str, ...]]
     known: dict[str, tuple[str, ...]] = field(default_factory=dict)  # columns of what was read
-    plain: set[str] = field(default_factory=set)  # columns of the present SELECT that are others
+    plain: set[str] = field(default_factory=set)  # unchanged columns of the current SELECT
 
     def __post_init__(self) -> None:
         self.known |= {name: found.schema.names for name, found in self.project.streams.items()}
@@ -115,8 +115,8 @@ class _Reading:
         resolved, outputs = self.ordered[name], self.outputs.get(name, ())
         selected: dict[str, Sources] = {}
         for column, sources in self._selected(resolved):
-            selected.setdefault(column, sources)  # of two with one name, the stream's is first
-        below = Below(self._named(resolved, selected), self._time(resolved), outputs)
+            selected.setdefault(column, sources)  # of two with the same name, the stream's is first
+        below = SourceColumns(self._named(resolved, selected), self._time(resolved), outputs)
         if resolved.definition.rules:
             below = replace(below, passed=self.known[resolved.stream or ""])
         said = not (resolved.definition.makes_rows or resolved.definition.rules)
@@ -125,26 +125,26 @@ class _Reading:
             ColumnLineage(
                 name, column, sorted(ColumnRef(*source) for source in sources), column in plain
             )
-            for column, sources in made_columns(resolved.definition, below)
+            for column, sources in column_sources(resolved.definition, below)
         ]
         self.known[name] = tuple(column.column for column in found)
         return found
 
-    def _time(self, resolved: Resolved) -> str | None:
+    def _time(self, resolved: ResolvedQuery) -> str | None:
         """The column of the event time that the definition reads."""
         if resolved.stream is None:
             return None
         return event_time(resolved.stream, dict(self.ordered), self.project)
 
-    def _named(self, resolved: Resolved, selected: dict[str, Sources]) -> dict[str, Sources]:
-        """The columns by the names that answers have, where they are those of the SELECT."""
+    def _named(self, resolved: ResolvedQuery, selected: dict[str, Sources]) -> dict[str, Sources]:
+        """The columns by their names in answers, if these are those of the SELECT."""
         names = self.outputs.get(resolved.definition.name, ())
         if resolved.definition.makes_rows or len(names) != len(selected):
             return selected
         return dict(zip(names, selected.values(), strict=True))
 
-    def _selected(self, resolved: Resolved) -> Iterator[tuple[str, Sources]]:
-        """Each column of the SELECT, and what it is made of."""
+    def _selected(self, resolved: ResolvedQuery) -> Iterator[tuple[str, Sources]]:
+        """Each column of the SELECT, and its sources."""
         scope = self._scope(resolved)
         spelled = {i.name.lower(): i.name for i in resolved.select.find_all(exp.Identifier)}
         spelled |= {c.lower(): c for n in _reads(resolved) for c in self.known.get(n, ())}
@@ -158,8 +158,8 @@ class _Reading:
                 self.plain.add(name)
             yield name, set(self._sources(item.unalias(), scope))
 
-    def _scope(self, resolved: Resolved) -> Scope | None:
-        """The SELECT with every star written out and every column with its relation."""
+    def _scope(self, resolved: ResolvedQuery) -> Scope | None:
+        """The SELECT with stars expanded and columns qualified."""
         schema: dict[str, object] = {
             name: dict.fromkeys(self.known[name], "unknown") for name in _reads(resolved)
         }
@@ -187,7 +187,7 @@ class _Reading:
     def _source(self, column: exp.Column, scope: Scope) -> Iterator[tuple[str, str]]:
         source = scope.sources.get(column.table)
         if column.name.lower() == RAW and not column.table:
-            source = next(iter(scope.sources.values()))  # of two, Spark would not know whose it is
+            source = next(iter(scope.sources.values()))  # with two, it would be ambiguous in Spark
         if isinstance(source, exp.Table):
             name = self._declared(source.name)
             spelled = {known.lower(): known for known in self.known[name]}
@@ -196,15 +196,15 @@ class _Reading:
             elif column.name.lower() == RAW:
                 yield name, ROWS
         elif source is not None:
-            # A row of LATERAL VIEW is made of what it explodes.
+            # The source of LATERAL VIEW is the exploded expression.
             yield from self._sources(source.expression.this, scope)
 
     def _declared(self, name: str) -> str:
         return next(known for known in self.known if known.lower() == name.lower())
 
 
-def _touched_by(project: Project, ordered: Mapping[str, Resolved]) -> dict[str, list[str]]:
-    """For each name, all that depend on it, the nearest first."""
+def _touched_by(project: Project, ordered: Mapping[str, ResolvedQuery]) -> dict[str, list[str]]:
+    """The dependents of each name, the nearest first."""
     users: dict[str, list[str]] = {name: [] for name in (*project.streams, *project.tables)}
     for name, sources in _edges(project, ordered):
         users.setdefault(name, [])
@@ -214,9 +214,9 @@ def _touched_by(project: Project, ordered: Mapping[str, Resolved]) -> dict[str, 
 
 
 def _edges(
-    project: Project, ordered: Mapping[str, Resolved]
+    project: Project, ordered: Mapping[str, ResolvedQuery]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each name with what it reads or is fed by."""
+    """Each name with what it reads or is written by."""
     rules = {made: name for name in project.rules for made in (stream_of(name), view_of(name))}
     yield from ((rules.get(name, name), _reads(resolved)) for name, resolved in ordered.items())
     for name, sink in project.sinks.items():

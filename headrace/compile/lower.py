@@ -1,9 +1,8 @@
-"""From the parts of a view to its plan: types are known now, so storage forms and partials are
+"""Lowers the parts of a view to its plan: types are known now, so storage types and partials are
 chosen.
 
-The types come from Spark's analyser, handed in as `Analyse`, so that compiling needs no JVM of
-its own and nothing here guesses. tests/compile/test_lower.py checks the plans;
-tests/laws/test_seam.py that they mean the same in both layers.
+The types come from Spark's analyser, which is the parameter `Analyse`. tests/compile/test_lower.py
+checks the plans; tests/laws/test_seam.py that they mean the same in both layers.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from headrace.compile.calls import Call
+from headrace.compile.calls import AggregateCall
 from headrace.compile.plan import (
     WINDOW,
     CallPlan,
@@ -22,8 +21,8 @@ from headrace.compile.plan import (
     OutputPlan,
     PartialPlan,
 )
-from headrace.compile.split import Group, Split
-from headrace.compile.window_words import OrderedWindow
+from headrace.compile.split import GroupKey, ViewParts
+from headrace.compile.window_functions import OrderedWindow
 from headrace.compile.windows import end_column
 from headrace.core.aggregate import (
     AGGREGATES,
@@ -43,13 +42,13 @@ from headrace.define.dialect import sql_of
 # SQL -> (column name, Spark type) of its result; raises with the user's file and line.
 Analyse = Callable[[str, Origin], list[tuple[str, str]]]
 
-# A window, the source, SQL of the other keys, and the items to pass through -> the fold before it.
+# A window, the source, SQL of the other keys, and the items to pass through -> the window's fold.
 Fold = Callable[[OrderedWindow, exp.Select, list[str], list[str]], CarryPlan]
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
-    """The map step of a view: one row an event, with the keys and the aggregates' arguments."""
+class MapStep:
+    """The map step of a view: one row per event, with the keys and the aggregates' arguments."""
 
     sql: str
     carry: CarryPlan | None
@@ -58,7 +57,7 @@ class Mapped:
 
 
 class AggregateInputs:
-    """The columns of the map step that aggregates read: each form of an argument once."""
+    """The columns of the map step that aggregates read; equal expressions share one."""
 
     def __init__(self, letter: str) -> None:
         self.letter, self.columns = letter, dict[str, str]()
@@ -72,8 +71,8 @@ class AggregateInputs:
 
 
 class Argument:
-    """An argument of an aggregate: in a lift, {x} is the column of its value, and {x:stored} and
-    its like that of a form of it.
+    """An argument of an aggregate: in a lift, {x} is the column of its value, and {x:stored} that
+    of its stored form, and so on.
     """
 
     def __init__(self, sql: str, type: Type, inputs: AggregateInputs) -> None:
@@ -95,12 +94,12 @@ class Argument:
 
     @property
     def known(self) -> str:
-        """SQL that is true where it is not NULL, which its forms agree on."""
+        """SQL: the argument is not NULL; all of its forms agree on that."""
         return f"{self.used[0] if self.used else format(self)} IS NOT NULL"
 
 
 def lower_map(
-    parts: Split,
+    parts: ViewParts,
     source: exp.Select,
     rows: exp.Select,
     place: str,
@@ -111,13 +110,12 @@ def lower_map(
     cut: str | None,
     fold: Fold,
     also: Sequence[str] = (),
-) -> Mapped:
+) -> MapStep:
     """Choose storage forms and write the map step.
 
-    `rows` are the source's rows that are new; `place` and `time` are SQL of a row's place in the
-    log and of its event time, if known; `cut` that of its group, where the source is a fold's
-    relation. `fold` makes one between map and aggregates, where a window needs it; `also` are
-    items that are selected beside.
+    `rows` are the new rows of the source; `place` and `time` are SQL of a row's position in the log
+    and of its event time, if known; `cut` that of its group, if the source is a fold's relation.
+    `fold` makes the fold of a window that needs ordered events; `also` are additional items.
     """
     expressions = _distinct_expressions(parts)
     probe = select_of(source, [f"{sql} AS e{n}" for n, sql in enumerate(expressions)] or ["1 AS e"])
@@ -137,8 +135,8 @@ def lower_map(
     if ordered := next((group.ordered for group in parts.groups if group.ordered), None):
         if cut:
             raise Unsupported(
-                "a window in the order of events cannot follow running values",
-                hint="give the window a stream without OVER.",
+                "a window over ordered events cannot read running values",
+                hint="use a stream without OVER for the window.",
                 origin=origin,
             )
         if ordered.condition:
@@ -151,11 +149,11 @@ def lower_map(
         items += [*order, *([f"{cut} AS {CUT}"] if cut else [])]
         windowed = [key.window.holds(key.column) for key in plain if key.window]
         sql = select_of(rows, items or ["1 AS one"], windowed)
-    return Mapped(sql, carry, keys, lowered)
+    return MapStep(sql, carry, keys, lowered)
 
 
 def _check_condition(sql: str, source: exp.Select, analyse: Analyse, origin: Origin) -> None:
-    """The condition that ends a window is true or false, never a number that is taken for one."""
+    """The condition that ends a window is BOOLEAN; a number is not converted."""
     [(_, spark_type)] = analyse(select_of(source, [f"{sql} AS e"]), origin)
     if spark_type not in {"boolean", "void"}:
         raise Unsupported(
@@ -169,11 +167,11 @@ def _check_condition(sql: str, source: exp.Select, analyse: Analyse, origin: Ori
 def _order(
     lowered: tuple[LoweredAggregate, ...], place: str, time: str | None, origin: Origin
 ) -> list[str]:
-    """The event's place and time, where a lift speaks of them."""
+    """Select items of the event's position and time, if a lift uses them."""
     lifts = " ".join(lift for call in lowered for part in call.partials for lift in part.lifts)
     if "_time" in lifts and time is None:
         raise Unsupported(
-            "first and last go by the event time, which the stream does not pass on",
+            "first and last need the event time, which the derived stream does not select",
             hint="select the watermark's column in the derived stream, or use min_by and max_by.",
             origin=origin,
         )
@@ -181,7 +179,7 @@ def _order(
     return [f"{sql} AS {name}" for name, sql in places.items() if name in lifts]
 
 
-def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], list[CallPlan]]:
+def lower_partials(parts: ViewParts, mapped: MapStep) -> tuple[list[PartialPlan], list[CallPlan]]:
     """The partial columns, each kind once however many aggregates share it, and the calls."""
     partials = _ends(mapped.keys)
     regroups = any(key.window and key.window.regroups for key in mapped.keys)
@@ -189,7 +187,7 @@ def lower_partials(parts: Split, mapped: Mapped) -> tuple[list[PartialPlan], lis
     for call, lowered in zip(parts.calls, mapped.lowered, strict=True):
         columns: list[str] = []
         for partial in lowered.partials:
-            # Where rows are put together when read, batch has no numbers to count: sketches tell.
+            # Counts of rows that are regrouped when read cannot be added, so sketches are used.
             counts = partial.merge is Merge.COUNTED and not regroups
             counted = partial.counts if counts else None
             shared = partials.setdefault(
@@ -217,8 +215,8 @@ def lower_finish(expression: exp.Expr) -> str:
     return sql_of(expression.copy().transform(fill))
 
 
-def lower_output(name: str, expression: exp.Expr, parts: Split, mapped: Mapped) -> OutputPlan:
-    """One output column with what is known about its exactness; its type is not known yet."""
+def lower_output(name: str, expression: exp.Expr, parts: ViewParts, mapped: MapStep) -> OutputPlan:
+    """One output column, with its estimation error; its type is set later."""
     key = _placeholder(expression, "key")
     return OutputPlan(
         name,
@@ -234,16 +232,16 @@ def _placeholder(expression: exp.Expr, kind: str) -> int | None:
     return int(expression.name.partition("_")[2]) if found else None
 
 
-def _estimate(expression: exp.Expr, parts: Split) -> Approximation | None:
+def _estimate(expression: exp.Expr, parts: ViewParts) -> Approximation | None:
     numbers = [_placeholder(column, "call") for column in expression.find_all(exp.Column)]
     names = {parts.calls[number].name for number in numbers if number is not None}
     rough = largest_error(AGGREGATES[name].estimate for name in names)
-    # Rows that are put together when read have no numbers of their own, only sketches.
+    # Rows that are regrouped when read have no exact counts, only sketches.
     regroups = any(group.window and group.window.regroups for group in parts.groups)
     return replace(rough, when="always") if rough and regroups else rough
 
 
-def _distinct_expressions(parts: Split) -> list[str]:
+def _distinct_expressions(parts: ViewParts) -> list[str]:
     arguments = [argument for call in parts.calls for argument in call.arguments]
     groups = [group.sql for group in parts.groups if not group.ordered]
     return list(dict.fromkeys([*groups, *arguments]))
@@ -259,7 +257,7 @@ def select_of(source: exp.Select, items: list[str], conditions: list[str] | None
     return f"SELECT * FROM ({inner}) WHERE {' AND '.join(conditions)}" if conditions else inner
 
 
-def _key(number: int, group: Group, types: dict[str, Type], origin: Origin) -> KeyPlan:
+def _key(number: int, group: GroupKey, types: dict[str, Type], origin: Origin) -> KeyPlan:
     if group.ordered:
         key_sql = group.ordered.key_sql
         return KeyPlan(f"k{number}", group.name, "BIGINT", key_sql, group.window)
@@ -294,7 +292,7 @@ def _ends(keys: tuple[KeyPlan, ...]) -> dict[tuple[str, ...], PartialPlan]:
 
 
 def _lower_call(
-    call: Call,
+    call: AggregateCall,
     types: dict[str, Type],
     inputs: AggregateInputs,
     conditions: AggregateInputs,
@@ -302,7 +300,7 @@ def _lower_call(
 ) -> LoweredAggregate:
     aggregate = AGGREGATES[call.name]
     given = tuple(types[argument] for argument in call.arguments)
-    lowered = aggregate.lower(given, call.said)
+    lowered = aggregate.lower(given, call.parameters)
     if lowered is None:
         text = ", ".join(type.spark for type in given)
         raise Unsupported(
@@ -315,11 +313,14 @@ def _lower_call(
 
 
 def _lifted(
-    partials: tuple[Partial, ...], call: Call, names: dict[str, Argument], condition: str | None
+    partials: tuple[Partial, ...],
+    call: AggregateCall,
+    names: dict[str, Argument],
+    condition: str | None,
 ) -> tuple[Partial, ...]:
     """The partials with their lifts written out."""
     for lift in (lift for partial in partials for lift in partial.lifts):
-        lift.format(when="", **names)  # so that it is known which forms of an argument there are
+        lift.format(when="", **names)  # registers the forms of the arguments
     when = _when(call, names, condition)
     return tuple(
         replace(
@@ -332,7 +333,7 @@ def _lifted(
 
 
 def known_type(spark_type: str, sql: str, origin: Origin) -> Type:
-    """Ours for Spark's."""
+    """Our type for a Spark type; Unsupported if a view cannot store it."""
     if spark_type == "void":
         return Type("INT")
     try:
@@ -341,14 +342,14 @@ def known_type(spark_type: str, sql: str, origin: Origin) -> Type:
         type = None
     if type is None or storage_of(type) is None:
         raise Unsupported(
-            f"'{sql}' is of type {spark_type}, which a view cannot hold", origin=origin
+            f"'{sql}' is of type {spark_type}, which a view cannot store", origin=origin
         )
     return type
 
 
-def _when(call: Call, names: dict[str, Argument], condition: str | None) -> str:
+def _when(call: AggregateCall, names: dict[str, Argument], condition: str | None) -> str:
     conditions = [condition] if condition else []
-    # What is NULL takes no part; inside a struct it would.
+    # NULLs are ignored; inside a struct they would not be.
     needs = AGGREGATES[call.name].needs
     conditions += [names[n].known if n in names else f"{n} IS NOT NULL" for n in needs]
     return f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""

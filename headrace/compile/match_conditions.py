@@ -1,8 +1,8 @@
-"""A condition of DEFINE: what of it Spark evaluates, and what the matcher does.
+"""Compiles a condition of DEFINE: one part is evaluated by Spark, the other by the matcher.
 
-What speaks only of the row under test is a column, whatever SQL it is. The operations between
-several rows are few, and each knows what types it takes: nothing is converted silently.
-tests/compile/test_matched.py checks both.
+An expression over the current row alone is a column that Spark computes, whatever SQL it uses. The
+matcher has few operations between several rows, each with fixed types: there are no implicit casts.
+tests/compile/test_match_recognize.py checks both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from headrace.compile.navigation import DOUBLE, TEXT, Leaf, Leaves
+from headrace.compile.navigation import DOUBLE, TEXT, NavigationReader, TypedExpression
 from headrace.core.pattern import Constant, Expression, FunctionCall, RowNavigation, Value
 from headrace.core.schema import Type
 from headrace.core.time import duration_us
@@ -36,39 +36,39 @@ _KNOWN = (
 )
 
 
-class Conditions:
+class ConditionCompiler:
     """Lowers the condition of one variable."""
 
-    def __init__(self, leaves: Leaves, variable: str) -> None:
+    def __init__(self, leaves: NavigationReader, variable: str) -> None:
         self.leaves, self.variable = leaves, variable
 
     def lower(self, node: exp.Expr) -> Expression:
         """The whole condition."""
         made = self.made(node)
         if made.type not in (BOOLEAN, NULL):
-            raise self.leaves.refused(f"the condition of {self.variable} is no condition")
+            raise self.leaves.refused(f"the condition of {self.variable} is not true or false")
         return made.expression
 
-    def made(self, node: exp.Expr) -> Leaf:
+    def made(self, node: exp.Expr) -> TypedExpression:
         if isinstance(node, exp.Paren):
             return self.made(node.this)
         if constant := _constant(node):
             return constant
         if self.of_row(node):
-            # There always is a row under test, so nothing is lost by asking Spark.
+            # There always is a current row, so Spark can compute the column.
             column, type = self.leaves.inputs.column(node, self.leaves.origin)
-            return Leaf(Value(column, RowNavigation()), type)
+            return TypedExpression(Value(column, RowNavigation()), type)
         return self.leaves.leaf(node) or self.operation(node)
 
     def of_row(self, node: exp.Expr) -> bool:
-        """Whether a part speaks of the row under test alone."""
+        """Whether an expression refers to the current row alone."""
         tables = {column.table.upper() for column in node.find_all(exp.Column)}
         called = (call.name.lower() for call in node.find_all(exp.Anonymous))
         return tables <= {"", self.variable} and not any(
             name.removeprefix("final_").startswith(("nav_", "agg_")) for name in called
         )
 
-    def operation(self, node: exp.Expr) -> Leaf:
+    def operation(self, node: exp.Expr) -> TypedExpression:
         kind = type(node)
         if kind in _LOGIC:
             return self.call(_LOGIC[kind], [node.this, node.expression], BOOLEAN)
@@ -88,7 +88,7 @@ class Conditions:
             return self.case(node)
         return self.function(node)
 
-    def function(self, node: exp.Expr) -> Leaf:
+    def function(self, node: exp.Expr) -> TypedExpression:
         kind = type(node)
         if isinstance(node, exp.Coalesce | exp.Least | exp.Greatest):
             return self.alike(node.key, [node.this, *node.expressions])
@@ -112,39 +112,41 @@ class Conditions:
             if to.name in _CASTS:
                 return self.call(_CASTS[to.name], [node.this], to)
         raise self.leaves.refused(
-            f"'{_said(node)}' combines several rows in a way that is not known", _KNOWN
+            f"'{_said(node)}' combines several rows in a way that is not supported", _KNOWN
         )
 
-    def call(self, name: str, nodes: Sequence[exp.Expr], type: Type) -> Leaf:
+    def call(self, name: str, nodes: Sequence[exp.Expr], type: Type) -> TypedExpression:
         parts = tuple(self.made(node).expression for node in nodes)
-        return Leaf(FunctionCall(name, parts), type)
+        return TypedExpression(FunctionCall(name, parts), type)
 
-    def compared(self, name: str, nodes: Sequence[exp.Expr]) -> Leaf:
-        return Leaf(self.alike(name, nodes).expression, BOOLEAN)
+    def compared(self, name: str, nodes: Sequence[exp.Expr]) -> TypedExpression:
+        return TypedExpression(self.alike(name, nodes).expression, BOOLEAN)
 
-    def alike(self, name: str, nodes: Sequence[exp.Expr]) -> Leaf:
-        """A call whose arguments are of one kind."""
+    def alike(self, name: str, nodes: Sequence[exp.Expr]) -> TypedExpression:
+        """A call whose arguments must have comparable types."""
         parts = [self.made(node) for node in nodes]
         kinds = {_kind(part.type): part.type for part in parts if part.type != NULL}
         if len(kinds) > 1:
             said = " with ".join(type.name for type in kinds.values())
             raise self.leaves.refused(
-                f"'{name}' takes {said} here", "bring them to one type with CAST."
+                f"'{name}' combines {said}", "convert them to one type with CAST."
             )
         type = next((p.type for p in parts if p.type == DOUBLE), None)
         made = type or next(iter(kinds.values()), NULL)
-        return Leaf(FunctionCall(name, tuple(part.expression for part in parts)), made)
+        return TypedExpression(FunctionCall(name, tuple(part.expression for part in parts)), made)
 
-    def arithmetic(self, name: str, node: exp.Expr) -> Leaf:
+    def arithmetic(self, name: str, node: exp.Expr) -> TypedExpression:
         left, right = self.made(node.this), self.made(node.expression)
         made = _arithmetic_type(name, left.type, right.type)
         if made is None:
             said = f"{left.type.name} {name} {right.type.name}"
-            raise self.leaves.refused(f"there is no {said}", "bring them to one type with CAST.")
-        return Leaf(FunctionCall(name, (left.expression, right.expression)), made)
+            raise self.leaves.refused(
+                f"{said} is not supported", "convert them to one type with CAST."
+            )
+        return TypedExpression(FunctionCall(name, (left.expression, right.expression)), made)
 
-    def case(self, node: exp.Case | exp.If) -> Leaf:
-        """CASE WHEN … or if(…), as conditions and values in turn, and what else."""
+    def case(self, node: exp.Case | exp.If) -> TypedExpression:
+        """CASE WHEN … or if(…), as alternating conditions and values, and the default."""
         if isinstance(node, exp.If):
             branches, last = [node], node.args.get("false")
         else:
@@ -159,23 +161,25 @@ class Conditions:
         *made, otherwise = values.expression.arguments
         tests = [self.made(condition).expression for condition in conditions]
         pairs = [part for pair in zip(tests, made, strict=True) for part in pair]
-        return Leaf(FunctionCall("case", (*pairs, otherwise)), values.type)
+        return TypedExpression(FunctionCall("case", (*pairs, otherwise)), values.type)
 
 
-def _constant(node: exp.Expr) -> Leaf | None:
+def _constant(node: exp.Expr) -> TypedExpression | None:
     if isinstance(node, exp.Null):
-        return Leaf(Constant(None), NULL)
+        return TypedExpression(Constant(None), NULL)
     if isinstance(node, exp.Boolean):
-        return Leaf(Constant(bool(node.this)), BOOLEAN)
+        return TypedExpression(Constant(bool(node.this)), BOOLEAN)
     if isinstance(node, exp.Interval):
         amount, unit = node.this, node.args.get("unit")
-        return Leaf(Constant(duration_us(f"{amount.name} {unit or ''}".strip())), INTERVAL)
+        return TypedExpression(
+            Constant(duration_us(f"{amount.name} {unit or ''}".strip())), INTERVAL
+        )
     if not isinstance(node, exp.Literal):
         return None
     if node.is_string:
-        return Leaf(Constant(node.name), TEXT)
+        return TypedExpression(Constant(node.name), TEXT)
     whole = node.name.isdecimal()
-    return Leaf(
+    return TypedExpression(
         Constant(int(node.name) if whole else float(node.name)), BIGINT if whole else DOUBLE
     )
 
@@ -185,7 +189,7 @@ def _kind(type: Type) -> str:
 
 
 def _arithmetic_type(sign: str, left: Type, right: Type) -> Type | None:
-    """The type of a sum, difference, product, quotient or rest; None if there is none."""
+    """The type of a sum, difference, product, quotient or remainder; None if there is none."""
     if NULL in (left, right):
         return left if right == NULL else right
     if left.numeric and right.numeric:

@@ -1,8 +1,8 @@
-"""From SQL over the rows of a match to expressions: which row is meant, and which column of it.
+"""Compiles SQL over the rows of a match to expressions that navigate to a row and a column.
 
-Whatever speaks of one row alone becomes a column that Spark computes of every event. What is left
-speaks of several rows: in a condition the matcher evaluates it, in a measure Spark does, after the
-match. tests/compile/test_matched.py checks both, tests/plans/error_spark_match_*.sql what is
+An expression over one row becomes a column that Spark computes for every event. Expressions over
+several rows are evaluated by the matcher in a condition, and by Spark after the match in a measure.
+tests/compile/test_match_recognize.py checks both, tests/plans/error_spark_match_*.sql what is
 refused.
 """
 
@@ -37,21 +37,21 @@ TypeOf = Callable[[str, Origin], Type]
 
 @dataclass(slots=True)
 class MatcherInputs:
-    """The columns that the matcher is given of every event: SQL -> column and type."""
+    """The columns of every event that the matcher reads: SQL -> column and type."""
 
     alias: str  # of the stream
     type_of: TypeOf
     columns: dict[str, tuple[str, Type]] = field(default_factory=dict)
 
     def column(self, node: exp.Expr, origin: Origin) -> tuple[str, Type]:
-        """The column that an expression over one row is."""
+        """The column of an expression over one row."""
         sql = self.sql(node)
         if sql not in self.columns:
             self.columns[sql] = (f"c{len(self.columns)}", self.type_of(sql, origin))
         return self.columns[sql]
 
     def sql(self, node: exp.Expr) -> str:
-        """The expression over the stream's row, whatever variables it names."""
+        """The SQL of an expression over the stream's row, without pattern variables."""
         copy = node.copy()
         for column in list(copy.find_all(exp.Column)):
             named = exp.column(column.name, table=self.alias)
@@ -61,21 +61,21 @@ class MatcherInputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
-    """A part of an expression that is one value of the match, and its type."""
+class TypedExpression:
+    """An expression of the matcher, and its type."""
 
     expression: Expression
     type: Type
 
 
-class Leaves:
-    """Reads the leaves of one condition or measure."""
+class NavigationReader:
+    """Reads columns, navigations and aggregates in one condition or measure."""
 
     def __init__(self, inputs: MatcherInputs, names: Iterable[str], origin: Origin) -> None:
         self.inputs, self.names, self.origin = inputs, set(names), origin
 
-    def leaf(self, node: exp.Expr) -> Leaf | None:
-        """The leaf that a node is; None if it is an operation over others."""
+    def leaf(self, node: exp.Expr) -> TypedExpression | None:
+        """The expression of a column, navigation or aggregate; None for an operation."""
         if isinstance(node, exp.Column):
             return self.value(node, RowNavigation(self.variable([node])))
         self.refuse_aggregate(node)
@@ -89,61 +89,62 @@ class Leaves:
         return None
 
     def refuse_aggregate(self, node: exp.Expr) -> None:
-        """Refuse an aggregate that a pattern does not know, which Spark would take for one of its
-        own over all matches."""
+        """Refuse an aggregate that patterns lack; Spark would aggregate over all matches."""
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
         if is_aggregate(node):
             raise self.refused(
-                f"a pattern does not know the aggregate {name}",
-                f"it knows {', '.join(MATCH_AGGREGATES)}.",
+                f"the aggregate {name} is not supported in a pattern",
+                f"supported are {', '.join(MATCH_AGGREGATES)}.",
             )
 
-    def navigated(self, node: exp.Anonymous, name: str, final: bool) -> Leaf:
+    def navigated(self, node: exp.Anonymous, name: str, final: bool) -> TypedExpression:
         if name == "match_number":
-            return Leaf(MatchNumber(), BIGINT)
+            return TypedExpression(MatchNumber(), BIGINT)
         if name == "match_id":
-            return Leaf(MatchId(), TEXT)
+            return TypedExpression(MatchId(), TEXT)
         if name == "classifier":
-            return Leaf(Classifier(RowNavigation(self.classified(node))), TEXT)
+            return TypedExpression(Classifier(RowNavigation(self.classified(node))), TEXT)
         if name in {"first", "last"}:
             return self.logical(node, name == "first", final)
         shift = self.number(node, 1) * (-1 if name == "prev" else 1)
         inner = self.argument(node)
         _, kind, below = _called(inner) if isinstance(inner, exp.Anonymous) else (False, "", "")
         if kind == "nav" and below in {"prev", "next"}:
-            raise self.refused(f"{name}() of {below}() is not known", "say it with one number.")
+            raise self.refused(
+                f"{name}() of {below}() is not supported", "use one call with another distance."
+            )
         leaf = self.leaf(inner) if kind == "nav" else None
         leaf = leaf or self.value(inner, RowNavigation(self.variable(_columns(inner))))
         return _shifted(leaf, shift)
 
-    def logical(self, node: exp.Anonymous, first: bool, final: bool) -> Leaf:
+    def logical(self, node: exp.Anonymous, first: bool, final: bool) -> TypedExpression:
         inner = self.argument(node)
         offset = self.number(node, 0)
         if isinstance(inner, exp.Anonymous) and _called(inner)[1:] == ("nav", "classifier"):
             place = RowNavigation(self.classified(inner), first, offset, final=final)
-            return Leaf(Classifier(place), TEXT)
+            return TypedExpression(Classifier(place), TEXT)
         place = RowNavigation(self.variable(_columns(inner)), first, offset, final=final)
         return self.value(inner, place)
 
-    def value(self, node: exp.Expr, place: RowNavigation) -> Leaf:
+    def value(self, node: exp.Expr, place: RowNavigation) -> TypedExpression:
         if special := next((n for n in node.find_all(exp.Anonymous) if _called(n)[1]), None):
             name = _called(special)[2]
-            raise self.refused(f"{name}() cannot stand inside another navigation or aggregate")
+            raise self.refused(f"{name}() cannot be nested in a navigation or an aggregate")
         column, type = self.inputs.column(node, self.origin)
-        return Leaf(Value(column, place), type)
+        return TypedExpression(Value(column, place), type)
 
-    def aggregate(self, node: exp.Anonymous, name: str, final: bool) -> Leaf:
+    def aggregate(self, node: exp.Anonymous, name: str, final: bool) -> TypedExpression:
         inner = self.argument(node)
         distinct = isinstance(inner, exp.Distinct)
         inner = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
         if isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and inner.name == "*"):
             variable = self.variable([inner]) if isinstance(inner, exp.Column) else None
-            return Leaf(MatchAggregate(name, None, variable, final=final), BIGINT)
+            return TypedExpression(MatchAggregate(name, None, variable, final=final), BIGINT)
         column, variable, taken = self.aggregated(inner)
         type = _made(name, taken)
         if type is None:
-            raise self.refused(f"{name} does not take {taken.spark}", "it takes numbers.")
-        return Leaf(MatchAggregate(name, column, variable, distinct, final), type)
+            raise self.refused(f"{name} does not accept {taken.spark}", "it requires a number.")
+        return TypedExpression(MatchAggregate(name, column, variable, distinct, final), type)
 
     def aggregated(self, inner: exp.Expr) -> tuple[str, str | None, Type]:
         """The column, the variable and the type that an aggregate is over."""
@@ -158,12 +159,12 @@ class Leaves:
         found = {column.table.upper() for column in columns}
         if len(found) > 1:
             said = ", ".join(sorted(name or "no variable" for name in found))
-            raise self.refused(f"one navigation speaks of rows of different variables: {said}")
+            raise self.refused(f"one navigation refers to rows of different variables: {said}")
         name = found.pop() if found else ""
         if name and name not in self.names:
             known = ", ".join(sorted(self.names))
             raise self.refused(
-                f"'{name.lower()}' is no variable of the pattern", f"it has {known}."
+                f"'{name.lower()}' is not a variable of the pattern", f"it has {known}."
             )
         return name or None
 
@@ -174,7 +175,7 @@ class Leaves:
 
     def argument(self, node: exp.Anonymous) -> exp.Expr:
         if not node.expressions:
-            raise self.refused(f"{_called(node)[2]}() needs an argument")
+            raise self.refused(f"{_called(node)[2]}() requires an argument")
         argument: exp.Expr = node.expressions[0]
         return argument
 
@@ -203,10 +204,10 @@ def _columns(node: exp.Expr) -> list[exp.Column]:
     return list(node.find_all(exp.Column))
 
 
-def _shifted(leaf: Leaf, shift: int) -> Leaf:
+def _shifted(leaf: TypedExpression, shift: int) -> TypedExpression:
     assert isinstance(leaf.expression, Value | Classifier)
     place = replace(leaf.expression.place, shift=shift)
-    return Leaf(replace(leaf.expression, place=place), leaf.type)
+    return TypedExpression(replace(leaf.expression, place=place), leaf.type)
 
 
 def _made(function: str, type: Type) -> Type | None:

@@ -1,9 +1,9 @@
-"""The compiler: a project and Spark's analyser in, a plan out. Nothing is changed by it.
+"""The compiler: from a project and Spark's analyser to a plan. It has no side effects.
 
 It is a list of passes, each from a context to the next: definitions -> resolved (names) -> split
-(structure) -> lowered (types, partials) -> plan. Rules are written out as a SELECT before they are
-split. What is wrong with a query is noted, and the others are compiled, so that a user is told of
-all mistakes at once. tests/plans holds projects beside the plans and the sentences they must give.
+(structure) -> lowered (types, partials) -> plan. Decision rules are expanded to a SELECT before
+they are split. An error in one query does not stop the compilation of others, so that all errors
+are reported at once. tests/plans has projects with their expected plans and error messages.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from headrace.compile.alert_rows import alert_select, with_row_time
 from headrace.compile.analyser import Analyser
-from headrace.compile.calls import known_to_spark, read_call
-from headrace.compile.carry import Carried, is_carried
+from headrace.compile.calls import read_call, to_spark_aggregates
+from headrace.compile.carry import CarriedStream, is_carried
 from headrace.compile.computed import analyse_stream, check_computed
-from headrace.compile.context import Context
-from headrace.compile.decide import decided
+from headrace.compile.context import CompileContext
+from headrace.compile.decision_rules import expand_rules
 from headrace.compile.derive import (
     all_tables,
     check_raw,
@@ -27,24 +28,23 @@ from headrace.compile.derive import (
     flow_of,
     stream_join,
 )
-from headrace.compile.destinations import refuse_circles, with_sinks
-from headrace.compile.folds import carried_for, fold_below, written_out
+from headrace.compile.destinations import refuse_cycles, with_sinks
+from headrace.compile.folds import carried_for, fold_below, inline_to_fold
 from headrace.compile.plan import ColumnPlan, DerivedPlan, Plan, StreamPlan, TablePlan
-from headrace.compile.raised import dated, raised_rows
-from headrace.compile.resolve import Resolved, resolve, resolve_one
-from headrace.compile.rules import in_words_of_rules, ledger_view, rule_plans
-from headrace.compile.stored import reads_raw
+from headrace.compile.resolve import ResolvedQuery, resolve, resolve_one
+from headrace.compile.rules import errors_name_rules, ledger_view, rule_plans
+from headrace.compile.stored_columns import reads_raw
 from headrace.compile.views import mergeable_view, read_view
 from headrace.compile.watches import (
     MATCHED,
+    errors_name_watches,
     expanded,
-    in_words_of_watches,
     shape_plan,
-    shaped,
+    shape_watch,
     shapes_of,
     watch_plan,
 )
-from headrace.compile.window_words import check_windows, for_spark
+from headrace.compile.window_functions import check_windows, to_spark_windows
 from headrace.core.rule import matches_of, stream_of, view_of, watched_of
 from headrace.define.definitions import QueryDefinition, StreamDefinition
 from headrace.define.dialect import sql_of
@@ -57,17 +57,17 @@ def compile_project(
     analyser: Analyser,
     processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
 ) -> Plan:
-    """Decide everything about a project."""
+    """Compile a project to its plan."""
     nothing = Plan(project.settings.name, (), (), (), ())
-    context = Context(expanded(project), analyser, processors, nothing)
-    with in_words_of_watches(project), in_words_of_rules():
+    context = CompileContext(expanded(project), analyser, processors, nothing)
+    with errors_name_watches(project), errors_name_rules():
         for apply in PASSES:
             context = apply(context)
     return context.plan
 
 
 def check_query(project: Project, query: QueryDefinition) -> None:
-    """Refuse what is wrong with one query and can be told without Spark."""
+    """Check one query, as far as this is possible without Spark."""
     resolved = resolve_one(project, query)
     _check_words(resolved)
     if query.kind == "view" and not resolved.views:
@@ -76,15 +76,15 @@ def check_query(project: Project, query: QueryDefinition) -> None:
                 read_call(node, query.query_origin)
 
 
-def _check_words(resolved: Resolved) -> None:
+def _check_words(resolved: ResolvedQuery) -> None:
     if resolved.definition.kind == "stream":
         check_stateless(resolved)
     elif not resolved.views:
         check_windows(resolved.select, resolved.definition.query_origin)
 
 
-def resolve_names(context: Context) -> Context:
-    """Queries in an order in which each comes after what it reads."""
+def resolve_names(context: CompileContext) -> CompileContext:
+    """Resolve names, and sort the queries topologically."""
     project = context.project
     for stream in project.streams.values():
         check_computed(stream)
@@ -93,8 +93,8 @@ def resolve_names(context: Context) -> Context:
     return replace(context, queries=resolve(project), schemas=schemas)
 
 
-def plan_sources(context: Context) -> Context:
-    """Streams and tables, which are made known to Spark."""
+def plan_sources(context: CompileContext) -> CompileContext:
+    """Plan streams and tables, and register them with Spark's analyser."""
     project, queries = context.project, context.queries.values()
     names_raw = any(resolved.names_raw for resolved in queries)
     for stream in project.streams.values():
@@ -106,11 +106,11 @@ def plan_sources(context: Context) -> Context:
     with_raw = {name for resolved in queries for name in resolved.raw}
     streams = [stream_plan(s, project, raw=s.name in with_raw) for s in project.streams.values()]
     tables = map(TablePlan.of, project.tables.values())
-    return context.planned(streams=tuple(streams), tables=tuple(tables))
+    return context.with_plan(streams=tuple(streams), tables=tuple(tables))
 
 
 def stream_plan(definition: StreamDefinition, project: Project, *, raw: bool = False) -> StreamPlan:
-    """A source stream as its readers need it."""
+    """The plan of a declared stream."""
     mark = definition.watermark
     times = {"ahead_us": mark.ahead_us, "idle_us": mark.idle_us} if mark else {}
     return StreamPlan(
@@ -127,8 +127,8 @@ def stream_plan(definition: StreamDefinition, project: Project, *, raw: bool = F
     )
 
 
-def read_joins(context: Context) -> Context:
-    """How queries join streams, by the bounds of their conditions."""
+def read_joins(context: CompileContext) -> CompileContext:
+    """Read the joins of streams and their time bounds."""
     joins = {
         name: stream_join(resolved, context.queries, context.project, context.schemas)
         for name, resolved in context.queries.items()
@@ -137,23 +137,23 @@ def read_joins(context: Context) -> Context:
     return replace(context, joins=joins)
 
 
-def compile_queries(context: Context) -> Context:
-    """Derived streams and views; of one that reads what is wrong nothing can be told."""
+def compile_queries(context: CompileContext) -> CompileContext:
+    """Compile derived streams and views; those that read a wrong one are skipped."""
     mistakes = context.mistakes
     for name, resolved in context.queries.items():
         if mistakes.wrong.intersection((*resolved.streams, *resolved.views)):
             mistakes.wrong.add(name)
             continue
-        with mistakes.noted(name), in_words_of_watches(context.project), in_words_of_rules():
+        with mistakes.noted(name), errors_name_watches(context.project), errors_name_rules():
             context = _query(context, resolved)
     mistakes.end()
     return context
 
 
-def _query(context: Context, resolved: Resolved) -> Context:
+def _query(context: CompileContext, resolved: ResolvedQuery) -> CompileContext:
     if resolved.definition.rules:
         time = event_time(resolved.stream or "", context.queries, context.project)
-        resolved = decided(resolved, time, context.analyser.analyse)
+        resolved = expand_rules(resolved, time, context.analyser.analyse)
         context = context.with_query(resolved)
     definition = resolved.definition
     name, origin = definition.name, definition.query_origin
@@ -163,30 +163,33 @@ def _query(context: Context, resolved: Resolved) -> Context:
         carried = carried_for(context, resolved, name)
         context.analyser.analyse(sql_of(carried.select), origin, name)
         return _derived(context, resolved, carried.select, carried)
-    text = for_spark(definition.query, resolved.over_views or resolved.select)
-    text = known_to_spark(text, origin)
+    text = to_spark_windows(definition.query, resolved.over_views or resolved.select)
+    text = to_spark_aggregates(text, origin)
     if name.startswith(matches_of("")):
-        # A watch asks for the place of events, which no text of a derived stream says.
-        text = sql_of(written_out(context, resolved, fold_below(context, resolved, name)))
+        # A watch needs the position of events, which is not in the text of a derived stream.
+        text = sql_of(inline_to_fold(context, resolved, fold_below(context, resolved, name)))
     context.analyser.analyse(text, origin, name)
     if definition.kind == "stream":
         below = fold_below(context, resolved, name)
-        return _derived(context, resolved, written_out(context, resolved, below), below)
+        return _derived(context, resolved, inline_to_fold(context, resolved, below), below)
     view = read_view(context, resolved) if resolved.views else mergeable_view(context, resolved)
     return context.with_view(view)
 
 
 def _derived(
-    context: Context, resolved: Resolved, select: exp.Select, carried: Carried | None
-) -> Context:
+    context: CompileContext,
+    resolved: ResolvedQuery,
+    select: exp.Select,
+    carried: CarriedStream | None,
+) -> CompileContext:
     stream, tables = flow_of(resolved, context.queries), all_tables(resolved, context.queries)
     carry = carried.plan if carried else None
     plan = DerivedPlan(resolved.definition.name, stream, tables, sql_of(select), carry)
-    return context.planned(derived=(*context.plan.derived, plan))
+    return context.with_plan(derived=(*context.plan.derived, plan))
 
 
-def raise_alerts(context: Context) -> Context:
-    """The alerts of each rule as a view, the ledger of all, and the matches of each shape."""
+def raise_alerts(context: CompileContext) -> CompileContext:
+    """Add a view of each rule's alerts, the view of all alerts, and one of each shape's matches."""
     project = context.project
     for rule in project.rules:
         # The SELECT of a rule that reads views is a view already.
@@ -199,32 +202,34 @@ def raise_alerts(context: Context) -> Context:
     return context
 
 
-def _raised(context: Context, stream: str, view: str, also: Mapping[str, str]) -> Context:
+def _raised(
+    context: CompileContext, stream: str, view: str, also: Mapping[str, str]
+) -> CompileContext:
     """A view of the stream's rows as alerts."""
     said = context.queries[stream].definition
     columns = context.analyser.analyse(f"SELECT * FROM {stream}", said.query_origin)
-    source, time = dated(context.queries[stream], context.queries, context.project)
-    select = raised_rows(stream, columns, time, said.query_origin, also)
+    source, time = with_row_time(context.queries[stream], context.queries, context.project)
+    select = alert_select(stream, columns, time, said.query_origin, also)
     kept = QueryDefinition(view, "view", sql_of(select), said.origin, said.query_origin)
     context = context.with_query(source)
-    resolved = Resolved(kept, select, stream, stream, (), ())
+    resolved = ResolvedQuery(kept, select, stream, stream, (), ())
     return context.with_view(mergeable_view(context, resolved))
 
 
-def plan_actions(context: Context) -> Context:
-    """What is done with the answers; each kind finds those before it in the plan."""
+def plan_actions(context: CompileContext) -> CompileContext:
+    """Plan sinks, rules and watches; each kind reads those before it in the plan."""
     project = context.project
     context = replace(context, plan=with_sinks(project, context.plan))
-    context = context.planned(rules=tuple(rule_plans(project, context.plan)))
+    context = context.with_plan(rules=tuple(rule_plans(project, context.plan)))
     shapes = [shape_plan(context.plan, *shape) for shape in shapes_of(project).items()]
-    context = context.planned(shapes=tuple(shapes))
-    watches = [watch_plan(project, context.plan, shaped(w)) for w in project.watches.values()]
-    context = context.planned(watches=tuple(watches))
-    refuse_circles(context.plan)
+    context = context.with_plan(shapes=tuple(shapes))
+    watches = [watch_plan(project, context.plan, shape_watch(w)) for w in project.watches.values()]
+    context = context.with_plan(watches=tuple(watches))
+    refuse_cycles(context.plan)
     return context
 
 
-PASSES: tuple[Callable[[Context], Context], ...] = (
+PASSES: tuple[Callable[[CompileContext], CompileContext], ...] = (
     resolve_names,
     plan_sources,
     read_joins,

@@ -1,8 +1,8 @@
-"""What is decided about a project: printable, comparable, and kept with what it has built.
+"""The compiled plan of a project: printable, comparable, and stored with the data that it built.
 
-A plan says everything that batch, speed and serving need; none of them reads definitions. Two
-texts that differ only in formatting give equal plans. `recompute` is the fingerprint of what
-decides a view's partials: while it stays, a changed view needs no rebuild.
+A plan has everything that batch, speed and serving need; none of them reads definitions. Two texts
+that differ only in formatting give equal plans. `recompute` is the fingerprint of everything that a
+view's partials depend on: while it is the same, a changed view needs no rebuild.
 tests/compile/test_plan.py checks both.
 """
 
@@ -28,26 +28,26 @@ from headrace.define.dialect import parse_expression, sql_of
 from headrace.destination.kinds import Destination
 
 MERGED = "merged"  # the relation of a view's merged rows, in its finish
-FRESH = "_fresh"  # of a merged row: whether speed took part in it
+FRESH = "_fresh"  # of a merged row: whether it includes partials of speed
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
-# Partial columns of a windowed view beside its own: see compile/lateness.py.
+# Lateness partials of a windowed view: see compile/lateness.py.
 EVENTS, LATE, ABSORBED, ABSORBED_BY = "_events", "_late", "_absorbed", "_absorbed_by"
 
 
 class ViewKind(StrEnum):
     """Where the rows of a view come from."""
 
-    MERGEABLE = "mergeable"  # from the partials that batch and speed keep
-    CARRIED = "carried"  # the same, of what a fold makes of the events of each key
-    READ = "read"  # from the answers of other views, when it is read
+    MERGEABLE = "mergeable"  # merged from partials of batch and speed
+    CARRIED = "carried"  # the same, over the result of a stateful fold
+    READ = "read"  # computed from other views when it is read
 
 
-class _Noun(msgspec.Struct, frozen=True):
-    """Plans are stored as JSON, so their nouns are msgspec structs."""
+class _PlanNode(msgspec.Struct, frozen=True):
+    """Base class of plans, which are stored as JSON."""
 
 
-class KeyPlan(_Noun, frozen=True):
-    """One column that a view is grouped by. `sql` gives it in storage form."""
+class KeyPlan(_PlanNode, frozen=True):
+    """One column that a view is grouped by. `sql` is its stored form."""
 
     column: str
     name: str
@@ -56,18 +56,18 @@ class KeyPlan(_Noun, frozen=True):
     window: WindowPlan | None = None
 
 
-class PartialPlan(_Noun, frozen=True):
-    """Partial columns that are merged together, and the Spark SQL that lifts them."""
+class PartialPlan(_PlanNode, frozen=True):
+    """Partial columns that are merged together, and the Spark SQL that computes them."""
 
     merge: str
     columns: tuple[str, ...]
     storages: tuple[str, ...]
     lifts: tuple[str, ...]
-    # Spark SQL for the values whose exact number batch counts, for count(DISTINCT).
+    # Of count(DISTINCT): Spark SQL of the values that batch counts exactly.
     counted: str | None = None
 
 
-class CallPlan(_Noun, frozen=True):
+class CallPlan(_PlanNode, frozen=True):
     """The value of one aggregate: `finish` is DuckDB's SQL over partial columns."""
 
     column: str
@@ -75,32 +75,32 @@ class CallPlan(_Noun, frozen=True):
     type: str
     finish: str
     whole: bool = False  # it counts every event: count(*) without FILTER
-    cut: str = ""  # of a list: DuckDB's SQL that is true where it was cut at its limit
+    cut: str = ""  # of a list: DuckDB's SQL that is true if it was truncated at its limit
 
     @property
     def cut_column(self) -> str:
-        """The column of merged rows that is true where the list was cut."""
+        """The column of merged rows that is true if the list was truncated."""
         return f"{self.column}_cut"
 
 
-class OutputPlan(_Noun, frozen=True):
+class OutputPlan(_PlanNode, frozen=True):
     """One column of the answer: `finish` is Spark SQL over the columns of keys and calls."""
 
     name: str
     type: str
     finish: str
-    key: str | None = None  # the key column, where the output is one
+    key: str | None = None  # the key column, if the output is one
     estimate: Approximation | None = None  # None: always exact
-    read_key: bool = False  # of a view over views: a key of one of them, as it is
+    read_key: bool = False  # of a view over views: an unchanged key of one of them
 
     @property
     def keyed(self) -> bool:
-        """Whether its values name rows and measure nothing."""
+        """Whether it is a key column."""
         return self.key is not None or self.read_key
 
 
-class StepPlan(_Noun, frozen=True):
-    """One carried step: which columns it reads, and the column and Spark type that it adds."""
+class StepPlan(_PlanNode, frozen=True):
+    """One step of a fold: the columns that it reads, and the column and Spark type that it adds."""
 
     step: str
     columns: tuple[str, ...]
@@ -109,18 +109,18 @@ class StepPlan(_Noun, frozen=True):
     type: str
 
 
-class ProcessorPlan(_Noun, frozen=True):
-    """A user's processor: the columns that it reads, and the columns and Spark types it makes."""
+class ProcessorPlan(_PlanNode, frozen=True):
+    """A user's processor: its input columns, and its output columns with their Spark types."""
 
     name: str
     columns: tuple[str, ...]
     outputs: tuple[tuple[str, str], ...]
 
 
-class MatchPlan(_Noun, frozen=True):
-    """A pattern or threshold, and the columns and Spark types that come out: those of the row that
-    a result has the place of, and those that are measured. `starts` is Spark SQL that is true for
-    events with which a match may begin; None if a key's events matter though none begins.
+class MatchPlan(_PlanNode, frozen=True):
+    """A pattern or threshold, and its output columns with their Spark types: those of the row whose
+    position a result has, and its measures. `starts` is Spark SQL that is true for events with
+    which a match may begin; None if other events of a key matter too.
     """
 
     pattern: Pattern | Threshold
@@ -133,9 +133,9 @@ class MatchPlan(_Noun, frozen=True):
         return (*self.passed, *self.measured)
 
 
-class CarryPlan(_Noun, frozen=True):
-    """Steps that take the events of each key in order, with state. `sql` gives `_key`, `_time` and
-    `_seq` of each event and the columns that go through; what comes out is the relation `name`.
+class CarryPlan(_PlanNode, frozen=True):
+    """A stateful fold over the events of each key, in order. `sql` selects `_key`, `_time` and
+    `_seq` of each event and the columns to pass through; the result is the relation `name`.
     """
 
     name: str
@@ -146,26 +146,26 @@ class CarryPlan(_Noun, frozen=True):
 
     @property
     def made(self) -> tuple[tuple[str, str], ...] | None:
-        """The columns and types of the rows, where they are new ones; None where events go
+        """The columns and types of the result, if its rows are new; None if events are passed
         through.
         """
         maker = self.processor or self.match
         return maker.outputs if maker else None
 
 
-class JoinPlan(_Noun, frozen=True):
+class JoinPlan(_PlanNode, frozen=True):
     """How far apart the events of a joined pair are: lower <= right's time - left's <= upper."""
 
     left: str  # the streams
     right: str
     lower_us: int
     upper_us: int
-    # Spark SQL that counts outer rows which a late partner withdraws; empty without such rows.
+    # Spark SQL that counts the outer rows that a late partner withdraws; empty for inner joins.
     withdrawn: tuple[str, ...] = ()
 
 
-class ViewPlan(_Noun, frozen=True, dict=True):
-    """How one view is kept and read. Every read asks for its fingerprints, so they are kept."""
+class ViewPlan(_PlanNode, frozen=True, dict=True):
+    """How one view is maintained and read. Fingerprints are cached: every read uses them."""
 
     name: str
     kind: ViewKind
@@ -173,7 +173,7 @@ class ViewPlan(_Noun, frozen=True, dict=True):
     outputs: tuple[OutputPlan, ...]
     stream: str = ""  # the flow: the stream, or the joined streams as "orders+payments"
     tables: tuple[str, ...] = ()
-    carry: CarryPlan | None = None  # the fold whose relation `map_sql` reads, if there is one
+    carry: CarryPlan | None = None  # the fold whose relation `map_sql` reads
     map_sql: str = ""
     keys: tuple[KeyPlan, ...] = ()
     partials: tuple[PartialPlan, ...] = ()
@@ -182,10 +182,10 @@ class ViewPlan(_Noun, frozen=True, dict=True):
     order: tuple[str, ...] = ()
     limit: int | None = None
     reads: tuple[str, ...] = ()  # views
-    read_sql: str = ""  # of one that is not kept: Spark SQL over `reads`
+    read_sql: str = ""  # of a view over views: Spark SQL over `reads`
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
     join: JoinPlan | None = None
-    definition: str = ""  # the whole SELECT with derived streams written out, for the audit
+    definition: str = ""  # the whole SELECT with derived streams inlined, for the audit
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -194,13 +194,13 @@ class ViewPlan(_Noun, frozen=True, dict=True):
 
     @property
     def kept(self) -> bool:
-        """Whether batch and speed keep rows of it."""
+        """Whether batch and speed maintain it."""
         return self.kind != ViewKind.READ
 
     @property
     def partial_sql(self) -> str:
-        """Spark SQL: the events of the relation named after the stream -> partial columns by
-        key. Those of a carried view begin with the group that the events belong to.
+        """Spark SQL: the events of the stream's relation -> partial columns by key. The first
+        column of a carried view is the group of the events.
         """
         keys = [*([CUT] if self.carry else []), *(key.column for key in self.keys)]
         lifts = [
@@ -226,22 +226,22 @@ class ViewPlan(_Noun, frozen=True, dict=True):
 
     @property
     def windowed(self) -> tuple[str, WindowPlan] | None:
-        """The key column that is a window, and its windows."""
+        """The key column that is a window, and its plan."""
         return next(((key.column, key.window) for key in self.keys if key.window), None)
 
     @property
     def plain_keys(self) -> list[str]:
-        """The key columns that are no window."""
+        """The key columns that are not windows."""
         return [key.column for key in self.keys if not key.window]
 
     @property
     def joins(self) -> str | None:
-        """The key column whose intervals become one where they touch, in a view of sessions."""
+        """The session key column, whose overlapping intervals are merged."""
         return self.windowed[0] if self.windowed and self.windowed[1].joins else None
 
     @property
     def regroups(self) -> bool:
-        """Whether the rows of an answer are other rows than those that are stored."""
+        """Whether stored rows are regrouped into the rows of an answer."""
         return bool(self.windowed and self.windowed[1].regroups)
 
     @property
@@ -250,39 +250,39 @@ class ViewPlan(_Noun, frozen=True, dict=True):
         return tuple(partial for partial in self.partials if partial.counted)
 
     @property
-    def tells_lateness(self) -> bool:
-        """Whether it is known of each window how late its events were."""
+    def has_lateness(self) -> bool:
+        """Whether it stores the lateness of each window's events."""
         return any(LATE in partial.columns for partial in self.partials)
 
     @property
     def rowwise(self) -> bool:
-        """Whether each row of the answer follows from one merged row, whatever the others are."""
+        """Whether each row of the answer depends on one merged row only."""
         return not self.order and self.limit is None
 
     @cached_property
     def recompute(self) -> str:
-        """Fingerprint of what the view's partials depend on."""
+        """Fingerprint of everything that the view's partials depend on."""
         decisive = [self.kind, self.stream, self.keys, self.partials, self.map_sql, self.inputs]
         return digest([*decisive, self.carry] if self.carry else decisive)
 
     @cached_property
     def stored_name(self) -> str:
-        """What its partials are stored under: two views may have the same, and each keeps its
-        own.
+        """The name under which its partials are stored; views with equal partials do not share
+        them.
         """
         return f"{self.name}_{self.recompute}"
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of the whole view, as it is kept and as it is read."""
+        """Fingerprint of the whole view."""
         return digest(msgspec.structs.replace(self, origin=""))
 
     def output(self, name: str) -> OutputPlan | None:
         return next((out for out in self.outputs if out.name.lower() == name.lower()), None)
 
 
-class ColumnPlan(_Noun, frozen=True, array_like=True):
-    """A declared column, and how an event holds it or what it is computed from."""
+class ColumnPlan(_PlanNode, frozen=True, array_like=True):
+    """A declared column, and how it is read from an event or computed."""
 
     name: str
     type: str
@@ -306,8 +306,8 @@ class ColumnPlan(_Noun, frozen=True, array_like=True):
         )
 
 
-class StreamPlan(_Noun, frozen=True):
-    """A source stream as its log, its master and its readers need it."""
+class StreamPlan(_PlanNode, frozen=True):
+    """A declared stream."""
 
     name: str
     columns: tuple[ColumnPlan, ...]
@@ -316,20 +316,20 @@ class StreamPlan(_Noun, frozen=True):
     watermark: tuple[str, int] | None = None  # column, delay in microseconds
     key: str | None = None
     id: str | None = None
-    # How far ahead of its arrival an event may be dated and still move the watermark. It decides
-    # on lateness, so it is the same for every reader and cannot be changed later.
+    # How far ahead of its arrival an event's time may be to move the watermark. Lateness depends on
+    # it, so it is the same for every reader and cannot be changed later.
     ahead_us: int = HOUR
-    # After how much silence a partition no longer holds the watermark back that is told.
+    # The idle time after which a partition no longer holds back the reported watermark.
     idle_us: int = MINUTE
     pace: PaceDefinition = PaceDefinition()
-    raw: bool = False  # whether a definition reads `_raw`, so that speed must deliver it
+    raw: bool = False  # whether a definition reads `_raw`, so that speed must read it
 
     @property
     def schema(self) -> Schema:
         return Schema(tuple(column.column for column in self.columns))
 
 
-class TablePlan(_Noun, frozen=True):
+class TablePlan(_PlanNode, frozen=True):
     name: str
     ddl: str
     format: str
@@ -342,8 +342,8 @@ class TablePlan(_Noun, frozen=True):
         return TablePlan(t.name, t.schema.spark_ddl, t.format, t.location, options)
 
 
-class DerivedPlan(_Noun, frozen=True):
-    """A stream made of others; `sql` reads the source streams' relations, or that of `carry`."""
+class DerivedPlan(_PlanNode, frozen=True):
+    """A derived stream; `sql` reads the declared streams' relations, or that of `carry`."""
 
     name: str
     stream: str  # the flow
@@ -352,8 +352,8 @@ class DerivedPlan(_Noun, frozen=True):
     carry: CarryPlan | None = None
 
 
-class SinkPlan(_Noun, frozen=True):
-    """A view's panes on their way out."""
+class SinkPlan(_PlanNode, frozen=True):
+    """A sink: a view's panes, sent to a destination."""
 
     name: str
     subscription: Subscription
@@ -363,37 +363,37 @@ class SinkPlan(_Noun, frozen=True):
     origin: str = ""
 
 
-class RulePlan(_Noun, frozen=True):
-    """What is done with the rows of the rule's hidden view."""
+class RulePlan(_PlanNode, frozen=True):
+    """A rule: the alerts that it raises from its hidden view, and where they are sent."""
 
     name: str
     text: str
-    columns: tuple[str, ...]  # what an alert says
+    columns: tuple[str, ...]  # of an alert
     severity: str
     destinations: tuple[Destination, ...]
     suppress_us: int | None
     per: tuple[str, ...]
     coupling: str
     corrections: bool
-    keys: tuple[str, ...] | None  # of a rule over views: what a row is known by; else None
+    keys: tuple[str, ...] | None  # of a rule over views: the key of a row; else None
     streams: tuple[str, ...]
     origin: str = ""
-    session: str | None = None  # the key that is a session, which is the same one while it grows
+    session: str | None = None  # the key that is a session, which may grow
 
     @property
     def view(self) -> str:
         return view_of(self.name)
 
 
-class ShapePlan(_Noun, frozen=True):
-    """One evaluation of all watches that differ in constants alone."""
+class ShapePlan(_PlanNode, frozen=True):
+    """A shape: all watches that differ in constants alone, which are evaluated together."""
 
     name: str
-    sql: str  # with the constants taken out
-    columns: tuple[str, ...]  # what a match says
+    sql: str  # without the constants
+    columns: tuple[str, ...]  # of a match
     streams: tuple[str, ...]
     types: tuple[str, ...]  # of the constants
-    bounds: tuple[tuple[int, str], ...]  # constants of which the weakest is known: min or max
+    bounds: tuple[tuple[int, str], ...]  # constants with the weakest bound: min or max
     tables: tuple[str, ...]  # of the constants, and of their bounds
 
     @property
@@ -401,8 +401,8 @@ class ShapePlan(_Noun, frozen=True):
         return watched_of(self.name)
 
 
-class WatchPlan(_Noun, frozen=True):
-    """A watch: its constants, when it ends, and whom it notifies."""
+class WatchPlan(_PlanNode, frozen=True):
+    """A watch: its constants, its end, and its destinations."""
 
     name: str
     text: str
@@ -415,8 +415,8 @@ class WatchPlan(_Noun, frozen=True):
     origin: str = ""
 
 
-class Plan(_Noun, frozen=True):
-    """All that would run."""
+class Plan(_PlanNode, frozen=True):
+    """The plan of a whole project."""
 
     name: str
     streams: tuple[StreamPlan, ...]
@@ -430,12 +430,12 @@ class Plan(_Noun, frozen=True):
 
     @property
     def shown_tables(self) -> tuple[TablePlan, ...]:
-        """The tables that the user gave."""
+        """The tables that the user defined."""
         return tuple(table for table in self.tables if not hidden(table.name))
 
     @property
     def shown_views(self) -> tuple[ViewPlan, ...]:
-        """The views that the user knows of."""
+        """The views that the user defined."""
         return tuple(view for view in self.views if not hidden(view.name))
 
     @property

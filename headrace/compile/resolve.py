@@ -1,8 +1,8 @@
-"""Which definition speaks of which other: names are found, cycles and mixtures refused.
+"""Resolves the names in definitions; unknown names, cycles and invalid combinations are refused.
 
 A derived stream reads one stream, or two that it joins, and any number of tables. A view reads the
-same, or other views and tables, by any query. Everything after this pass can rely on it.
-tests/plans/error_*.sql hold what is refused, each beside its sentence.
+same, or other views and tables, by any query. All later passes rely on this.
+tests/plans/error_*.sql have what is refused, each with its message.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from headrace.compile.computed import columns_named
-from headrace.compile.moments import refuse_moving_moments
-from headrace.compile.rules import check_names, in_words_of_rules, rule_queries
+from headrace.compile.computed import named_columns
+from headrace.compile.determinism import refuse_relative_times
+from headrace.compile.rules import check_names, errors_name_rules, rule_queries
 from headrace.core.errors import BadDefinition, UnknownName, Unsupported
 from headrace.core.event import RAW
 from headrace.core.rule import hidden
@@ -26,8 +26,8 @@ from headrace.define.project import Project
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """A query with its structure and all that it reads, by their declared names."""
+class ResolvedQuery:
+    """A query with its syntax tree and the relations that it reads, by their declared names."""
 
     definition: QueryDefinition
     select: exp.Select
@@ -38,7 +38,7 @@ class Resolved:
     joined: str | None = None  # the stream that it is joined with
     joined_alias: str = ""
     over_views: exp.Query | None = None  # the whole query, of a view over views
-    # SQL of the columns of each declared stream of which the query names a computed one.
+    # SQL of the columns of each declared stream, if the query names computed columns of it.
     declared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     names_raw: bool = False
     raw: tuple[str, ...] = ()  # the declared streams whose `_raw` it reads
@@ -49,34 +49,37 @@ class Resolved:
 
     @property
     def aliases(self) -> tuple[str, ...]:
-        """The names by which the query speaks of its streams."""
+        """The aliases of the query's streams."""
         return (self.stream_alias, self.joined_alias) if self.joined else (self.stream_alias,)
 
 
-Queries = Mapping[str, Resolved]  # by name
+Queries = Mapping[str, ResolvedQuery]  # by name
 
 
 def resolve(project: Project) -> Queries:
-    """All queries of a project, in an order in which each comes after what it reads."""
+    """All queries of a project, in topological order."""
     check_names(project)
-    with in_words_of_rules():
+    with errors_name_rules():
         queries = project.queries | rule_queries(project)
         found = {name: resolve_one(project, query) for name, query in queries.items()}
-    ordered: dict[str, Resolved] = {}
+    ordered: dict[str, ResolvedQuery] = {}
     for name in found:
         _place(name, found, ordered, ())
     return ordered
 
 
 def _place(
-    name: str, found: dict[str, Resolved], ordered: dict[str, Resolved], path: tuple[str, ...]
+    name: str,
+    found: dict[str, ResolvedQuery],
+    ordered: dict[str, ResolvedQuery],
+    path: tuple[str, ...],
 ) -> None:
     if name in ordered or name not in found:
         return
     if name in path:
         circle = " reads ".join((*path[path.index(name) :], name))
         raise BadDefinition(
-            f"definitions go round in a circle: {circle}", origin=found[name].definition.origin
+            f"definitions are circular: {circle}", origin=found[name].definition.origin
         )
     resolved = found[name]
     for source in (*resolved.streams, *resolved.views):
@@ -84,8 +87,8 @@ def _place(
     ordered[name] = resolved
 
 
-def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
-    """One query, without asking whether it goes round in a circle."""
+def resolve_one(project: Project, query: QueryDefinition) -> ResolvedQuery:
+    """Resolve one query, without a check for cycles."""
     select = parse_query(query.query, query.query_origin)
     if found := _over_views(project, query, select):
         return found
@@ -101,7 +104,7 @@ def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
         raise _unsupported(
             query, f"{query.kind} '{query.name}' reads nothing", "add FROM a stream."
         )
-    refuse_moving_moments(select, query.query_origin)
+    refuse_relative_times(select, query.query_origin)
     if select.find(exp.TableSample):
         raise _unsupported(query, "TABLESAMPLE is not supported in a definition")
     sources = [(_find(project, query, table.name), table) for table in select.find_all(exp.Table)]
@@ -119,8 +122,8 @@ def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
     joined, joined_alias = read[1] if len(read) > 1 else (None, "")
     words = words_of(query)
     below = [project.streams[name] for name, _ in streams if name in project.streams]
-    named = {stream.name: columns_named(stream, select, words) for stream in below}
-    return Resolved(
+    named = {stream.name: named_columns(stream, select, words) for stream in below}
+    return ResolvedQuery(
         query, select, stream, alias, tables, views, joined, joined_alias,
         declared={name: columns.items for name, columns in named.items() if columns.computed},
         names_raw=RAW in words,
@@ -128,23 +131,23 @@ def resolve_one(project: Project, query: QueryDefinition) -> Resolved:
     )  # fmt: skip
 
 
-def _over_views(project: Project, query: QueryDefinition, whole: exp.Query) -> Resolved | None:
-    """A view over views, and tables beside them, which may be any query."""
+def _over_views(project: Project, query: QueryDefinition, whole: exp.Query) -> ResolvedQuery | None:
+    """A view over views and tables, which may be any query."""
     if query.kind != "view" or not _names(whole) & project.queries.keys():
         return None
     names = dict.fromkeys(_find(project, query, name) for name in _names(whole))
     if any(_is_stream(project, name) for name in names):
         return None
-    refuse_moving_moments(whole, query.query_origin)
+    refuse_relative_times(whole, query.query_origin)
     tables = tuple(name for name in names if name in project.tables)
     views = tuple(name for name in names if name not in project.tables)
     select = whole if isinstance(whole, exp.Select) else whole.find(exp.Select)
     assert isinstance(select, exp.Select)
-    return Resolved(query, select, None, "", tables, views, over_views=whole)
+    return ResolvedQuery(query, select, None, "", tables, views, over_views=whole)
 
 
 def _names(query: exp.Query) -> dict[str, None]:
-    """The relations that a query reads, in order, without those that it makes itself by WITH."""
+    """The relations that a query reads, in order, without its own WITH clauses."""
     made = {cte.alias.lower() for cte in query.find_all(exp.CTE)}
     tables = (table.name for table in query.find_all(exp.Table))
     return {name: None for name in tables if name.lower() not in made}
@@ -179,7 +182,7 @@ def _check_mixture(
         raise _unsupported(
             query,
             f"rules '{query.name}' read two streams",
-            "join the streams in a CREATE STREAM … AS, and have the rules on that.",
+            "join the streams in a CREATE STREAM … AS, and let the rules read that.",
         )
     if len(streams) > 2:
         raise _unsupported(
@@ -194,7 +197,7 @@ def _check_mixture(
 
 
 def _check_joins(query: QueryDefinition, select: exp.Select, streams: list[exp.Table]) -> None:
-    """Every row must come from an event: a row of a table alone would be in each epoch again."""
+    """Every row must come from an event: a row of a table alone would be repeated in each epoch."""
     joins = select.args.get("joins") or []
     if len(streams) > 1 and (not joins or joins[0].this is not streams[1]):
         raise _unsupported(

@@ -1,9 +1,9 @@
-"""Rules become definitions that batch and speed keep already, and a plan of what to do with them.
+"""Compiles rules to streams and views that batch and speed maintain, and to a plan of their alerts.
 
-Over a stream, the rule's SELECT is a derived stream, and a hidden view groups its rows by all that
-they say, their place in the log first: one kept row is one alert, the same in both layers. Over
-views, the SELECT is a hidden view over views, and a row is known by the keys that it has.
-tests/compile/test_rules.py checks the plans and reads each refusal.
+Over a stream, the rule's SELECT is a derived stream, and a hidden view groups its rows by position
+and all values: one row is one alert, the same in both layers. Over views, the SELECT is a hidden
+view over views, and a row is identified by its keys.
+tests/compile/test_rules.py checks the plans and reads each error.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 from sqlglot import exp
 
-from headrace.compile.calls import aggregates_in
+from headrace.compile.calls import has_aggregate
 from headrace.compile.destinations import destinations_of
 from headrace.compile.plan import OutputPlan, Plan, RulePlan, ViewKind, ViewPlan
-from headrace.compile.subscribe import keys_of, streams_of
+from headrace.compile.view_subscription import keys_of, streams_of
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn
 from headrace.core.flow import stream_names
 from headrace.core.rule import ALERTS, hidden, stream_of, view_of
@@ -54,8 +54,8 @@ def _query(project: Project, rule: RuleDefinition) -> QueryDefinition:
 
 
 @contextmanager
-def in_words_of_rules() -> Iterator[None]:
-    """What is said of a rule's hidden definitions is said of the rule."""
+def errors_name_rules() -> Iterator[None]:
+    """In errors, replace the names of a rule's hidden definitions by that of the rule."""
     try:
         yield
     except HeadraceError as error:
@@ -65,14 +65,14 @@ def in_words_of_rules() -> Iterator[None]:
 
 
 def ledger_view() -> ViewPlan:
-    """`alerts`: the ledger as a view that can be asked and subscribed to."""
+    """`alerts`: all alerts as a view, for queries and subscriptions."""
     outputs = tuple(OutputPlan(name, type, "") for name, type in _LEDGER)
     columns = ", ".join(name for name, _ in _LEDGER)
     return ViewPlan(ALERTS, ViewKind.READ, "", outputs, read_sql=f"SELECT {columns} FROM _ledger")
 
 
 def check_names(project: Project) -> None:
-    """The ledger's name is not free where there are rules or watches."""
+    """The name `alerts` is reserved in projects with rules or watches."""
     for definition in project.definitions if project.rules or project.watches else ():
         if definition.name.lower() == ALERTS:
             raise BadDefinition(
@@ -83,7 +83,7 @@ def check_names(project: Project) -> None:
 
 
 def rule_plans(project: Project, plan: Plan) -> list[RulePlan]:
-    """What is done with the alerts of each rule."""
+    """The plan of each rule."""
     return [_rule_plan(project, plan, rule) for rule in project.rules.values()]
 
 
@@ -126,13 +126,13 @@ def _per(rule: RuleDefinition, columns: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _keys(select: exp.Query, view: ViewPlan, plan: Plan) -> tuple[str, ...]:
-    """The columns by which a row of the rule's answer is the same row as before."""
+    """The columns that identify a row of the rule's answer."""
     names = tuple(output.name for output in view.outputs)
     if group := select.args.get("group"):
         grouped = {sql_of(item).lower() for item in group.expressions}
         items = [(i.alias_or_name, sql_of(i.unalias()).lower()) for i in select.expressions]
         return tuple(n for n, sql in items if sql in grouped or n.lower() in grouped) or names
-    if any(aggregates_in(item) for item in select.expressions):
+    if any(has_aggregate(item) for item in select.expressions):
         return ()
     source = plan.view(view.reads[0]) if len(view.reads) == 1 else None
     keys = keys_of(source) if source else None
@@ -155,7 +155,7 @@ def _session(select: exp.Query, keys: tuple[str, ...], view: ViewPlan, plan: Pla
 
 
 def _shown(select: exp.Query, names: tuple[str, ...]) -> dict[str, str]:
-    """The name in the answer of each column that is selected as it is."""
+    """The names in the answer of the columns that are selected unchanged."""
     if any(item.is_star for item in select.expressions):
         return {name.lower(): name for name in names}
     plain = [i for i in select.expressions if isinstance(i.unalias(), exp.Column)]

@@ -1,7 +1,7 @@
-"""A view's SELECT is split where the layers meet: map | group keys and aggregates | finish.
+"""Splits a view's SELECT into three parts: map | group keys and aggregates | finish.
 
-The map reads one event at a time and gives the key values and the aggregates' arguments. Everything
-after the aggregates (expressions over them, HAVING, ORDER BY, LIMIT) is finish, done when read.
+The map reads one event at a time and computes the keys and the aggregates' arguments. Everything
+after the aggregates (expressions over them, HAVING, ORDER BY, LIMIT) is the finish, run when read.
 tests/compile/test_split.py checks the parts; `headrace explain` prints them.
 """
 
@@ -12,8 +12,19 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from headrace.compile.calls import AGGREGATE_NAMES, Call, aggregates_in, is_aggregate, read_call
-from headrace.compile.window_words import OrderedWindow, read_window, window_edge, window_word
+from headrace.compile.calls import (
+    AGGREGATE_NAMES,
+    AggregateCall,
+    has_aggregate,
+    is_aggregate,
+    read_call,
+)
+from headrace.compile.window_functions import (
+    OrderedWindow,
+    read_window,
+    window_edge,
+    window_function,
+)
 from headrace.compile.windows import WindowPlan
 from headrace.core.errors import Unsupported
 from headrace.core.origin import Origin
@@ -21,7 +32,7 @@ from headrace.define.dialect import sql_of
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupKey:
     """One expression that the view is grouped by."""
 
     name: str
@@ -36,25 +47,25 @@ class Group:
 
 
 @dataclass(slots=True)
-class Split:
+class ViewParts:
     """The parts of a mergeable view. In `items`, `having` and `order` the columns `key_<n>` and
-    `call_<n>` stand for the n-th group and the n-th call, and `start_<n>` and `end_<n>` for the
-    edges of the n-th group, where that is a window.
+    `call_<n>` are placeholders for the n-th group and the n-th call, `start_<n>` and `end_<n>` for
+    the start and end of the n-th group, if it is a window.
     """
 
-    groups: list[Group] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    groups: list[GroupKey] = field(default_factory=list)
+    calls: list[AggregateCall] = field(default_factory=list)
     items: list[tuple[str, exp.Expr]] = field(default_factory=list)
     having: exp.Expr | None = None
     order: list[exp.Expr] = field(default_factory=list)
     limit: int | None = None
 
 
-# Whether Spark takes two texts over the rows of a SELECT for one expression.
+# Whether Spark considers two SQL texts over the rows of a SELECT to be the same expression.
 Equal = Callable[[str, str], bool]
 
 
-def split(select: exp.Select, columns: set[str], origin: Origin, equal: Equal) -> Split:
+def split(select: exp.Select, columns: set[str], origin: Origin, equal: Equal) -> ViewParts:
     """Split a SELECT with aggregates; `columns` are the names that its sources have."""
     return _Splitter(select, columns, origin, equal).run()
 
@@ -63,7 +74,7 @@ class _Splitter:
     def __init__(self, select: exp.Select, columns: set[str], origin: Origin, equal: Equal) -> None:
         self.select, self.columns, self.origin = select, columns, origin
         self.equal = equal
-        self.parts = Split()
+        self.parts = ViewParts()
         self.grouped: list[exp.Expr] = []  # the expressions of the groups
         self.aliases: dict[str, exp.Expr] = {
             item.alias.lower(): item.this
@@ -71,7 +82,7 @@ class _Splitter:
             if isinstance(item, exp.Alias)
         }
 
-    def run(self) -> Split:
+    def run(self) -> ViewParts:
         self.refuse_other_clauses()
         for expression in self.group_expressions():
             self.parts.groups.append(self.group(expression))
@@ -124,10 +135,10 @@ class _Splitter:
                 )
         if group.args.get("all") or [sql_of(e).upper() for e in group.expressions] == ["ALL"]:
             items = [item.unalias() for item in self.select.expressions]
-            return [item for item in items if not aggregates_in(item)]
-        return [self.meant(expression) for expression in group.expressions]
+            return [item for item in items if not has_aggregate(item)]
+        return [self.dereferenced(expression) for expression in group.expressions]
 
-    def meant(self, expression: exp.Expr) -> exp.Expr:
+    def dereferenced(self, expression: exp.Expr) -> exp.Expr:
         """A group expression may be an ordinal or an alias of the select list."""
         if isinstance(expression, exp.Literal) and not expression.is_string:
             return self.item(expression)
@@ -138,23 +149,23 @@ class _Splitter:
         return expression
 
     def item(self, ordinal: exp.Literal) -> exp.Expr:
-        """The select item that GROUP BY 2 or ORDER BY 2 means."""
+        """The select item of GROUP BY 2 or ORDER BY 2."""
         items: list[exp.Expr] = [item.unalias() for item in self.select.expressions]
         return items[int(ordinal.name) - 1]
 
-    def group(self, expression: exp.Expr) -> Group:
+    def group(self, expression: exp.Expr) -> GroupKey:
         number = len(self.parts.groups)
         named = [
             i.alias_or_name for i in self.select.expressions if self.same(i.unalias(), expression)
         ]
         name = (named[0] if named else "") or f"key_{number}"
-        word = window_word(expression)
+        word = window_function(expression)
         if word is None:
-            return Group(name, sql_of(expression))
+            return GroupKey(name, sql_of(expression))
         name, window = name if named else word, read_window(expression, self.origin)
         if isinstance(window, OrderedWindow):
-            return Group(name, sql_of(expression), window.window, window)
-        return Group(name, sql_of(expression.expressions[0]), window)
+            return GroupKey(name, sql_of(expression), window.window, window)
+        return GroupKey(name, sql_of(expression.expressions[0]), window)
 
     # Finish
 
@@ -169,7 +180,7 @@ class _Splitter:
             if call not in self.parts.calls:
                 self.parts.calls.append(call)
             return exp.column(f"call_{self.parts.calls.index(call)}")
-        if is_aggregate(expression) or window_word(expression):
+        if is_aggregate(expression) or window_function(expression):
             raise self.unsupported(
                 f"{sql_of(expression)} is not supported here", f"aggregates are {AGGREGATE_NAMES}."
             )
@@ -184,7 +195,7 @@ class _Splitter:
         return copy
 
     def alias(self, column: exp.Column) -> exp.Expr:
-        """HAVING and ORDER BY may speak of an output by its name."""
+        """HAVING and ORDER BY may refer to an output by its name."""
         if not column.table and column.name.lower() in self.aliases:
             return self.finish(self.aliases[column.name.lower()])
         raise self.unsupported(
@@ -196,7 +207,7 @@ class _Splitter:
         if isinstance(expression, exp.Literal) and not expression.is_string:
             expression = self.item(expression)
         elif isinstance(expression, exp.Column) and not expression.table:
-            # ORDER BY means an output by its name before it means a key.
+            # In ORDER BY, the name of an output has precedence over a key.
             expression = self.aliases.get(expression.name.lower(), expression)
         copy = item.copy()
         copy.set("this", self.finish(expression))
@@ -205,13 +216,13 @@ class _Splitter:
     def is_group(self, expression: exp.Expr, number: int) -> bool:
         group, grouped = self.parts.groups[number], self.grouped[number]
         if group.timed:
-            called = bool(window_word(expression))
+            called = bool(window_function(expression))
             return called and self.same(expression.expressions[0], grouped.expressions[0])
         return self.same(expression, grouped)
 
     def same(self, one: exp.Expr, other: exp.Expr) -> bool:
-        """Whether two expressions are one. A column may have a qualifier or not; what is written
-        in two ways over the same columns is for Spark to compare.
+        """Whether two expressions are the same. A column may be qualified or not; different texts
+        over the same columns are compared by Spark.
         """
         if isinstance(one, exp.Column) and isinstance(other, exp.Column):
             qualified = one.table and other.table
@@ -226,7 +237,7 @@ class _Splitter:
 
     @staticmethod
     def name_of(item: exp.Expr) -> str:
-        plain = isinstance(item, exp.Column) or window_word(item)
+        plain = isinstance(item, exp.Column) or window_function(item)
         return str(item.alias or (item.name if plain else sql_of(item)))
 
     def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
@@ -235,6 +246,6 @@ class _Splitter:
 
 def _columns(expression: exp.Expr) -> set[str]:
     """The names of the columns in an expression over one event; empty for an aggregate."""
-    if aggregates_in(expression):
+    if has_aggregate(expression):
         return set()
     return {column.name.lower() for column in expression.find_all(exp.Column)}

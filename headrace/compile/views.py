@@ -1,7 +1,7 @@
 """The plan of one view, from its resolved query.
 
-A mergeable view is split into a map, keys and aggregates, and a finish, and lowered to what both
-layers run. A view over views is compiled as it is read. tests/plans holds what comes out.
+A mergeable view is split into a map, keys and aggregates, and a finish, and lowered to the SQL of
+both layers. A view over views is compiled to the SQL that reads it. tests/plans has the results.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from sqlglot import exp
 
 from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.select import compile_query
-from headrace.compile.context import Context
+from headrace.compile.context import CompileContext
 from headrace.compile.derive import (
     all_tables,
     base_streams,
     column_names,
     flow_of,
-    inlined,
+    inline_streams,
     join_below,
     passes_on,
     row_place,
     streams_below,
 )
 from headrace.compile.finish import answer_columns, typed_outputs
-from headrace.compile.folds import fold_below, numbering, refuse_joined, written_out
+from headrace.compile.folds import fold_below, inline_to_fold, ordered_window_fold, refuse_joined
 from headrace.compile.join import join_plan
 from headrace.compile.lateness import LatenessParts, lateness_of
 from headrace.compile.lower import (
@@ -36,27 +36,27 @@ from headrace.compile.lower import (
     select_of,
 )
 from headrace.compile.plan import WINDOW, JoinPlan, KeyPlan, OutputPlan, ViewKind, ViewPlan, digest
-from headrace.compile.resolve import Resolved
-from headrace.compile.split import Split, split
+from headrace.compile.resolve import ResolvedQuery
+from headrace.compile.split import ViewParts, split
 from headrace.core.errors import Unsupported
 from headrace.core.event import CUT, HIDDEN, OFFSET, PARTITION
 from headrace.core.schema import Schema
 from headrace.define.dialect import sql_of
 
 
-def mergeable_view(context: Context, resolved: Resolved) -> ViewPlan:
+def mergeable_view(context: CompileContext, resolved: ResolvedQuery) -> ViewPlan:
     """A view that groups and aggregates a flow."""
     origin = resolved.definition.query_origin
     names = column_names(resolved, context.queries, context.schemas) | set(HIDDEN)
     carried = fold_below(context, resolved, resolved.definition.name)
-    source = written_out(context, resolved, carried)
+    source = inline_to_fold(context, resolved, carried)
 
     def equal(one: str, other: str) -> bool:
         return context.analyser.equal(select_of(source, [f"{one} AS one", f"{other} AS other"]))
 
     parts = split(resolved.select, names, origin, equal)
     joining = join_below(resolved, context.queries, context.joins)
-    rows = inlined(resolved, context.queries, context.joins) if joining else source
+    rows = inline_streams(resolved, context.queries, context.joins) if joining else source
     place = f"{row_place(resolved, OFFSET)} * 65536 + {row_place(resolved, PARTITION)}"
     late = _lateness(context, resolved, parts)
     if any(group.ordered for group in parts.groups):
@@ -70,7 +70,7 @@ def mergeable_view(context: Context, resolved: Resolved) -> ViewPlan:
         context.analyser.analyse,
         origin,
         cut=f"{resolved.stream_alias}.{CUT}" if carried else None,
-        fold=numbering(context, resolved),
+        fold=ordered_window_fold(context, resolved),
         also=late.items,
     )
     partials, calls = lower_partials(parts, mapped)
@@ -94,19 +94,21 @@ def mergeable_view(context: Context, resolved: Resolved) -> ViewPlan:
         limit=parts.limit,
         inputs=_inputs(context, resolved),
         join=join,
-        # The rows of an outer join depend on watermarks, which only this form speaks of.
-        definition=sql_of(rows if join and join.withdrawn else inlined(resolved, context.queries)),
+        # The rows of an outer join depend on watermarks, which only this form uses.
+        definition=sql_of(
+            rows if join and join.withdrawn else inline_streams(resolved, context.queries)
+        ),
     )
     return typed_outputs(plan, origin)
 
 
-def _join(context: Context, joining: Resolved) -> JoinPlan:
-    select = inlined(joining, context.queries, context.joins)
+def _join(context: CompileContext, joining: ResolvedQuery) -> JoinPlan:
+    select = inline_streams(joining, context.queries, context.joins)
     return join_plan(select, context.joins[joining.definition.name])
 
 
-def read_view(context: Context, resolved: Resolved) -> ViewPlan:
-    """A view over views, for which nothing is kept."""
+def read_view(context: CompileContext, resolved: ResolvedQuery) -> ViewPlan:
+    """A view over views, which is not stored."""
     origin = resolved.definition.query_origin
     read = {view.name: view for view in context.plan.views}
     relations = {name.lower(): answer_columns(read[name]) for name in resolved.views}
@@ -134,16 +136,17 @@ def read_view(context: Context, resolved: Resolved) -> ViewPlan:
     )
 
 
-def _lateness(context: Context, resolved: Resolved, parts: Split) -> LatenessParts:
-    """What the view keeps about late events; a joined row is of two events, so nothing."""
+def _lateness(context: CompileContext, resolved: ResolvedQuery, parts: ViewParts) -> LatenessParts:
+    """The lateness partials of the view; none for a join, whose rows have two events."""
     if len(base_streams(resolved, context.queries)) > 1:
         return LatenessParts()
     return lateness_of(parts, context.base(resolved), resolved.stream_alias)
 
 
-def _event_time(context: Context, resolved: Resolved) -> str | None:
-    """SQL for the event time, which orders events before their place does; 0 where the stream
-    has no watermark, None where a derived stream does not pass it on."""
+def _event_time(context: CompileContext, resolved: ResolvedQuery) -> str | None:
+    """SQL of the event time, by which events are ordered before their position; 0 if the stream has
+    no watermark, None if a derived stream does not select it.
+    """
     mark = context.base(resolved).watermark
     if mark is None:
         return "0L"
@@ -151,16 +154,16 @@ def _event_time(context: Context, resolved: Resolved) -> str | None:
     return f"unix_micros({resolved.stream_alias}.{mark.column})" if passed else None
 
 
-def _inputs(context: Context, resolved: Resolved) -> str:
-    """Fingerprint of what the view's SQL does not say itself."""
+def _inputs(context: CompileContext, resolved: ResolvedQuery) -> str:
+    """Fingerprint of the inputs that are not in the view's SQL."""
     bases = dict.fromkeys(base_streams(resolved, context.queries))
-    # What a computed column is computed from is in the view's SQL, where it is named.
+    # The expressions of computed columns are inlined into the view's SQL.
     streams = [_declared(context.project.streams[name].schema.stored) for name in bases]
     tables = [context.project.tables[name] for name in all_tables(resolved, context.queries)]
     functions = context.project.functions_file
     code = functions.read_bytes() if functions else b""
-    # Also a function that only a derived stream calls decides on the view.
-    whole = inlined(resolved, context.queries)
+    # The view also depends on functions that only a derived stream calls.
+    whole = inline_streams(resolved, context.queries)
     called = any(isinstance(node, exp.Anonymous) for node in whole.walk()) or any(
         below.definition.makes_rows for below in streams_below(resolved, context.queries)
     )
@@ -174,18 +177,18 @@ def _inputs(context: Context, resolved: Resolved) -> str:
 
 
 def _declared(schema: Schema) -> str:
-    """What a schema says of the values of its columns."""
+    """The DDL of a schema with the clauses of its columns."""
     clauses = [f"{column.name} {said}" for column in schema.columns if (said := column.clauses)]
     return "; ".join([schema.spark_ddl, *clauses])
 
 
 def _refuse_repeats(
-    outputs: tuple[OutputPlan, ...], keys: tuple[KeyPlan, ...], resolved: Resolved
+    outputs: tuple[OutputPlan, ...], keys: tuple[KeyPlan, ...], resolved: ResolvedQuery
 ) -> None:
     seen: set[str] = set()
     windows = {key.column for key in keys if key.type == WINDOW}
     for output in outputs:
-        # Tables of an answer have two columns for a window.
+        # An answer as a table has two columns for a window.
         edges = {f"{output.name}_start", f"{output.name}_end"} if output.key in windows else set()
         names = {name.lower() for name in {output.name, *edges}}
         if names & seen:

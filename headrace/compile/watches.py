@@ -1,14 +1,14 @@
-"""Watches that differ in constants alone have one shape, and are evaluated once.
+"""Watches that differ in constants alone have one shape, and are evaluated together.
 
-A shape is the SELECT with the constants of its comparisons taken out. It becomes a stream that is
-joined with a hidden table of constants, one row a watch:
+A shape is the SELECT without the constants of its comparisons. It is compiled to a stream that is
+joined with a hidden table of constants, one row per watch:
 
     SELECT prices.*, _constants._watch FROM prices
-    JOIN _bounds ON price < _bounds._c1                  -- what no watch can want goes first
+    JOIN _bounds ON price < _bounds._c1                  -- drops events that match no watch
     JOIN _constants ON megapixel >= _constants._c0 AND price < _constants._c1 AND (its places)
 
-A watch's places are the positions from its beginning to its end, so batch and speed find the same
-matches whenever a row was added. tests/compile/test_watches.py checks the shapes and refusals.
+A watch is valid from its start position to its end position, so batch and speed find the same
+matches whenever a watch was added. tests/compile/test_watches.py checks the shapes and errors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from sqlglot import exp
 
 from headrace.compile.destinations import destinations_of
-from headrace.compile.moments import refuse_moving_moments
+from headrace.compile.determinism import refuse_relative_times
 from headrace.compile.plan import Plan, ShapePlan, WatchPlan, digest
 from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.event import OFFSET, PARTITION
@@ -42,8 +42,8 @@ from headrace.define.project import Project
 
 CONSTANTS, BOUNDS = "_constants", "_bounds"
 WATCH, DONE = "_watch", "_done"
-MATCHED = {WATCH: "bigint", DONE: "int"}  # what a match says beside its row
-FOLDER = "watches"  # of the state: the constants that Spark reads
+MATCHED = {WATCH: "bigint", DONE: "int"}  # columns of a match besides its row
+FOLDER = "watches"  # in the state folder: the constants that Spark reads
 _LESS = (exp.LT, exp.LTE)
 _MORE = (exp.GT, exp.GTE)
 _COMPARED = (exp.EQ, exp.NEQ, *_LESS, *_MORE, exp.Like)
@@ -55,8 +55,8 @@ _EXACT = 2**53  # whole numbers up to this are the same as DOUBLE
 Constant = float | str
 
 
-class Shape(msgspec.Struct, frozen=True):
-    """What watches of one evaluation share. `select` is the SELECT without its WHERE."""
+class WatchShape(msgspec.Struct, frozen=True):
+    """The common part of several watches. `select` is the SELECT without its WHERE."""
 
     select: str
     where: str
@@ -70,17 +70,17 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
-    """A watch as its shape and what is its own."""
+class ShapedWatch:
+    """A watch as a shape and its constants."""
 
     watch: WatchDefinition
-    shape: Shape
+    shape: WatchShape
     constants: tuple[Constant, ...]
 
 
 @lru_cache(maxsize=20_000)
-def shaped(watch: WatchDefinition) -> Shaped:
-    """Take the constants out."""
+def shape_watch(watch: WatchDefinition) -> ShapedWatch:
+    """Extract the constants of a watch."""
     select = parse_query(watch.query, watch.query_origin)
     if not isinstance(select, exp.Select) or not select.args.get("from_"):
         raise Unsupported(f"{watch.said} is not one SELECT from a stream", origin=watch.origin)
@@ -94,21 +94,23 @@ def shaped(watch: WatchDefinition) -> Shaped:
     if select.find(exp.Window):
         raise Unsupported(
             f"{watch.said} has a running value",
-            hint="make a CREATE STREAM … AS of it, and watch that.",
+            hint="define it in a CREATE STREAM … AS, and watch that.",
             origin=watch.query_origin,
         )
     _qualify_stars(select)
-    taking = _Taking()
+    extractor = _ConstantExtractor()
     where = select.args.pop("where", None)
-    condition = taking.take(where.this) if where else exp.true()
-    done = taking.take(_when(watch.when, select)) if watch.when else exp.false()
+    condition = extractor.extract(where.this) if where else exp.true()
+    done = extractor.extract(_when(watch.when, select)) if watch.when else exp.false()
     bounds = tuple(_bounds(condition))
-    shape = Shape(sql_of(select), sql_of(condition), sql_of(done), tuple(taking.types), bounds)
-    return Shaped(watch, shape, tuple(taking.constants))
+    shape = WatchShape(
+        sql_of(select), sql_of(condition), sql_of(done), tuple(extractor.types), bounds
+    )
+    return ShapedWatch(watch, shape, tuple(extractor.constants))
 
 
 def _qualify_stars(select: exp.Select) -> None:
-    """* means the columns that the user knows, and not those of the constants."""
+    """Qualify *, so that it does not include the columns of the constants."""
     tables = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or [])]
     names = [table.alias_or_name for table in tables]
     for item in list(select.expressions):
@@ -120,9 +122,9 @@ def _qualify_stars(select: exp.Select) -> None:
 
 
 def _when(when: NamedExpression, select: exp.Select) -> exp.Expr:
-    """The condition over the matched row, said over the events: an output stands for its value."""
+    """The condition over a matched row as one over events: outputs are replaced by their values."""
     text = parse_query(f"SELECT 1 WHERE {when.sql}", when.origin)
-    refuse_moving_moments(text, when.origin)
+    refuse_relative_times(text, when.origin)
     condition: exp.Expr = exp.paren(text.args["where"].this)
     made = {item.alias.lower(): item.unalias() for item in select.expressions if item.alias}
     for column in list(condition.find_all(exp.Column)):
@@ -131,14 +133,14 @@ def _when(when: NamedExpression, select: exp.Select) -> exp.Expr:
     return condition
 
 
-class _Taking:
+class _ConstantExtractor:
     """Replaces constants by columns of the table of constants."""
 
     def __init__(self) -> None:
         self.constants: list[Constant] = []
         self.types: list[str] = []
 
-    def take(self, condition: exp.Expr) -> exp.Expr:
+    def extract(self, condition: exp.Expr) -> exp.Expr:
         whole = exp.paren(condition.copy())
         for node in [n for n in whole.walk() if isinstance(n, (*_COMPARED, exp.Between))]:
             if not any(node.find_all(exp.Column)):
@@ -157,7 +159,7 @@ class _Taking:
 
 
 def _constant(node: exp.Expr | None) -> Constant | None:
-    """The value of a plain number or text; None if it stays in the shape."""
+    """The value of a number or string literal; None if it stays in the shape."""
     sign, literal = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
     if not isinstance(literal, exp.Literal):
         return None
@@ -171,10 +173,10 @@ def _constant(node: exp.Expr | None) -> Constant | None:
 
 
 def _bounds(condition: exp.Expr) -> Iterator[tuple[int, str, str]]:
-    """The comparisons that all matches of all watches hold for the weakest constant."""
+    """The comparisons that hold, with the weakest constant, for all matches of all watches."""
     parts = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
     if any(isinstance(part, exp.EQ) and _number(part.expression) is not None for part in parts):
-        return  # Spark finds the watches by equality, which is quicker
+        return  # Spark finds the watches by an equi-join, which is faster
     for part in map(_turned, parts):
         number = _number(part.expression) if isinstance(part, (*_LESS, *_MORE)) else None
         if number is not None and not any(_number(c) is not None for c in part.this.walk()):
@@ -199,11 +201,11 @@ def _number(node: exp.Expr) -> int | None:
 # A shape as definitions
 
 
-def shapes_of(project: Project) -> dict[str, Shaped]:
+def shapes_of(project: Project) -> dict[str, ShapedWatch]:
     """The shapes of a project's watches, each with the first watch that has it."""
-    found: dict[str, Shaped] = {}
+    found: dict[str, ShapedWatch] = {}
     for watch in project.watches.values():
-        made = shaped(watch)
+        made = shape_watch(watch)
         found.setdefault(made.shape.key, made)
     return found
 
@@ -213,7 +215,7 @@ def table_of(kind: str, shape: str) -> str:
 
 
 def expanded(project: Project) -> Project:
-    """The project with each shape written out: its tables, and the stream of its matches."""
+    """The project with each shape expanded: its tables, and the stream of its matches."""
     made = [
         definition
         for key, shape in shapes_of(project).items()
@@ -222,7 +224,7 @@ def expanded(project: Project) -> Project:
     return replace(project, definitions=(*project.definitions, *made)) if made else project
 
 
-def _definitions(project: Project, key: str, made: Shaped) -> Iterator[Definition]:
+def _definitions(project: Project, key: str, made: ShapedWatch) -> Iterator[Definition]:
     source = parse_query(made.watch.query, made.watch.query_origin).args["from_"].this
     base = _base(project, source.name, made)
     stream = project.streams.get(base or "")
@@ -232,8 +234,8 @@ def _definitions(project: Project, key: str, made: Shaped) -> Iterator[Definitio
     yield _match_query(key, made, source.alias_or_name, many)
 
 
-def _base(project: Project, name: str, made: Shaped) -> str | None:
-    """The declared stream at the bottom; None if there is none, which others refuse."""
+def _base(project: Project, name: str, made: ShapedWatch) -> str | None:
+    """The declared stream that is read; None if there is none, which another pass refuses."""
     known = {d.name.lower(): d.name for d in project.definitions}
     name = known.get(name.lower(), name)
     query = project.queries.get(name)
@@ -251,8 +253,8 @@ def _base(project: Project, name: str, made: Shaped) -> str | None:
 
 
 @contextmanager
-def in_words_of_watches(project: Project) -> Iterator[None]:
-    """What is said of a shape's hidden definitions is said of its first watch."""
+def errors_name_watches(project: Project) -> Iterator[None]:
+    """In errors, replace the names of a shape's hidden definitions by that of its first watch."""
     try:
         yield
     except HeadraceError as error:
@@ -266,7 +268,7 @@ def in_words_of_watches(project: Project) -> Iterator[None]:
         raise
 
 
-def _table(project: Project, kind: str, key: str, made: Shaped, many: int) -> TableDefinition:
+def _table(project: Project, kind: str, key: str, made: ShapedWatch, many: int) -> TableDefinition:
     columns = [Column(f"_c{n}", Type(type)) for n, type in enumerate(made.shape.types)]
     if kind == CONSTANTS:
         edges = [f"_{edge}{n}" for n in range(many) for edge in ("from", "to")]
@@ -276,8 +278,8 @@ def _table(project: Project, kind: str, key: str, made: Shaped, many: int) -> Ta
     return TableDefinition(table_of(kind, key), schema, "json", location, {}, made.watch.origin)
 
 
-def _match_query(key: str, made: Shaped, stream: str, many: int) -> QueryDefinition:
-    """The stream of a shape's matches; `stream` is what its query calls the stream."""
+def _match_query(key: str, made: ShapedWatch, stream: str, many: int) -> QueryDefinition:
+    """The stream of a shape's matches; `stream` is the alias of the stream in its query."""
     watch, shape = made.watch, made.shape
     select = parse_select(shape.select, watch.query_origin)
     items = f"{CONSTANTS}.{WATCH} AS {WATCH}, CAST(coalesce({shape.done}, FALSE) AS INT) AS {DONE}"
@@ -305,7 +307,7 @@ def _place(stream: str, edge: str, many: int) -> str:
     return f"{stream}.{OFFSET} {sign} CASE {stream}.{PARTITION} {cases} END"
 
 
-def shape_plan(plan: Plan, key: str, made: Shaped) -> ShapePlan:
+def shape_plan(plan: Plan, key: str, made: ShapedWatch) -> ShapePlan:
     view = plan.view(watched_of(key))
     assert view is not None
     columns = tuple(output.name for output in view.outputs if not hidden(output.name))
@@ -321,8 +323,8 @@ def shape_plan(plan: Plan, key: str, made: Shaped) -> ShapePlan:
     )
 
 
-def watch_plan(project: Project, plan: Plan, made: Shaped) -> WatchPlan:
-    """What is kept of a watch; refused if one of its destinations cannot work."""
+def watch_plan(project: Project, plan: Plan, made: ShapedWatch) -> WatchPlan:
+    """The plan of a watch; refused if one of its destinations is not valid."""
     watch = made.watch
     return WatchPlan(
         watch.name,

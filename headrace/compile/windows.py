@@ -1,11 +1,11 @@
-"""Windows, and how the rows that are stored become the windows that are answered.
+"""Windows, and how stored rows are regrouped into the windows of an answer.
 
-A row of a sliding view holds one pane, and every window is made of whole panes: an event costs one
-update however many windows it is in, and reading spreads each pane over its windows. A row of a
-session view holds an interval, and intervals that overlap or touch are one session: joining them is
-associative and commutative, so it does not matter which layer held which part, or in what order.
-Both are plain SQL over whole numbers, the same in Spark and in the store. Each kind of window is a
-class, and what the rest of the platform asks of a window is a method: nobody else tells them apart.
+A row of a sliding view is one pane, and every window consists of whole panes: an event is one
+update however many windows it is in, and reading distributes each pane over its windows. A row of a
+session view is an interval, and intervals that overlap or touch are one session: merging them is
+associative and commutative, so it does not matter which layer has which part, or in what order.
+Both are SQL over integers, the same in Spark and in the store. Each kind of window is a class; the
+differences between them are in its methods only.
 tests/laws/test_windows.py checks them against the definition.
 """
 
@@ -24,8 +24,8 @@ Span = tuple[int, int]  # the first and the last start that windows may have
 
 
 class _Window(msgspec.Struct, frozen=True, tag_field="kind"):
-    """Windows over an axis of whole numbers, such as the microseconds of event time. A plan stores
-    all four fields of every kind; those that a kind has no use for keep their zero.
+    """Windows over integers, such as the microseconds of event time. A plan stores all four fields
+    of every kind; unused ones are zero.
     """
 
     size: int = 0
@@ -33,39 +33,39 @@ class _Window(msgspec.Struct, frozen=True, tag_field="kind"):
     offset: int = 0
     ends: str = ""  # Spark SQL over an event
 
-    joins: ClassVar[bool] = False  # whether stored rows become one although their keys differ
+    joins: ClassVar[bool] = False  # whether stored rows with different keys may be merged
     reading: ClassVar[str] = ""  # how stored rows become windows, in words
 
     @property
     def pane(self) -> int:
-        """The longest step of which size and slide are multiples."""
+        """The greatest common divisor of size and slide."""
         return math.gcd(self.size, self.slide)
 
     @property
     def reach(self) -> int:
-        """How far after the start of a window its last pane begins."""
+        """The distance from the start of a window to the start of its last pane."""
         return self.size - self.pane
 
     @property
     def regroups(self) -> bool:
-        """Whether the windows of an answer are other rows than those that are stored."""
+        """Whether stored rows are regrouped into the windows of an answer."""
         return self.joins or self.reach > 0
 
-    def starts_near(self, moment: int) -> tuple[int, ...]:
-        """The starts around a moment; none where a window may start at any."""
+    def starts_near(self, time_us: int) -> tuple[int, ...]:
+        """The window starts around a time; empty if a window may start at any time."""
         return ()
 
     def items(self, sql: str, column: str) -> list[str]:
-        """What the map step selects of an event for the key `column`, whose SQL is given."""
+        """The select items of the map step for the key `column`, whose SQL is given."""
         return [f"{sql} AS {column}"]
 
     def holds(self, column: str) -> str:
-        """SQL over the map step: whether an event is in a window at all."""
+        """SQL over the map step: whether an event is in a window."""
         return f"{column} IS NOT NULL"
 
     def stored_where(self, column: str, lower: str, upper: str, value: str) -> list[str]:
         """SQL over stored rows: true for every part of the windows whose start compares with a
-        value by these signs, of which one may be empty.
+        value by these operators, of which one may be empty.
         """
         below = [f"{column} {lower} {value}"] if lower else []
         return below + ([f"{column} {upper} {value} + {self.reach}"] if upper else [])
@@ -73,8 +73,8 @@ class _Window(msgspec.Struct, frozen=True, tag_field="kind"):
     def regrouped(
         self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
     ) -> str:
-        """Stored rows as rows of the windows that they are parts of. `columns` are what they have,
-        `others` their other keys; windows that begin outside of a `span` are not asked for.
+        """Stored rows regrouped into windows. `columns` are their columns, `others` their other
+        keys; only windows that begin in the `span` are needed.
         """
         return rows
 
@@ -92,7 +92,7 @@ class SlidingWindow(_Window, frozen=True, tag="sliding"):
 
     @property
     def words(self) -> str:
-        """The windows as `headrace explain` says them."""
+        """The description of the windows in `headrace explain`."""
         size, slide, pane = map(self._length, (self.size, self.slide, self.pane))
         panes = f" every {slide}, kept as panes of {pane}" if self.regroups else ""
         return f"windows of {size}{panes}"
@@ -100,8 +100,8 @@ class SlidingWindow(_Window, frozen=True, tag="sliding"):
     def _length(self, number: int) -> str:
         return duration_text(number)
 
-    def starts_near(self, moment: int) -> tuple[int, ...]:
-        before = moment - (moment - self.offset) % self.slide
+    def starts_near(self, time_us: int) -> tuple[int, ...]:
+        before = time_us - (time_us - self.offset) % self.slide
         return before, before + self.slide
 
     def key_sql(self, time: str) -> str:
@@ -116,9 +116,9 @@ class SlidingWindow(_Window, frozen=True, tag="sliding"):
     def regrouped(
         self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
     ) -> str:
-        """Each pane spread over its windows. Within a `span` the windows are counted and look for
-        their panes; else each pane looks for its windows, so that no window without a pane is ever
-        thought of.
+        """Each pane distributed over its windows. With a `span`, its windows are enumerated and
+        joined with their panes; else the windows of each pane are enumerated, so that windows
+        without a pane are never generated.
         """
         if span is None:
             start, series, holds = self._of_pane(f"panes.{column}")
@@ -130,14 +130,14 @@ class SlidingWindow(_Window, frozen=True, tag="sliding"):
             holds = f"panes.{column} >= {start} AND panes.{column} < {start} + {self.size}"
         items = [f"{start} AS {c}" if c == column else f"panes.{c}" for c in columns]
         numbers = f"WITH RECURSIVE numbers(n) AS ({series}) SELECT n FROM numbers"
-        # The join is written in the order in which it is done.
+        # The order of the join is the order of execution.
         sides = [f"({rows}) AS panes", f"({numbers}) AS numbers"]
         joined = " CROSS JOIN ".join(sides if span is None else reversed(sides))
         return f"SELECT {', '.join(items)} FROM {joined} WHERE {holds}"
 
     def _of_pane(self, pane: str) -> tuple[str, str, str]:
-        """The n-th window before the newest that holds a pane: its start, every n, and whether it
-        does hold it.
+        """The n-th window before the newest that includes a pane: SQL of its start, of all n, and
+        of whether it includes the pane.
         """
         past = f"({pane} - {self.offset})" if self.offset else pane
         newest = f"{pane} - ({past} % {self.slide} + {self.slide}) % {self.slide}"
@@ -161,7 +161,7 @@ class LandmarkWindow(_Window, frozen=True, tag="landmark"):
     def words(self) -> str:
         return f"from {iso(self.offset)} on"
 
-    def starts_near(self, moment: int) -> tuple[int, ...]:
+    def starts_near(self, time_us: int) -> tuple[int, ...]:
         return (self.offset,)
 
     def key_sql(self, time: str) -> str:
@@ -173,8 +173,8 @@ class LandmarkWindow(_Window, frozen=True, tag="landmark"):
 
 
 class SessionWindow(_Window, frozen=True, tag="session"):
-    """The intervals of events that overlap or touch, joined; each ends at `ends`. An event has an
-    interval, and no session yet.
+    """Intervals of events that overlap or touch are merged; each ends at `ends`. An event has an
+    interval; its session is known only after merging.
     """
 
     joins: ClassVar[bool] = True
@@ -195,7 +195,7 @@ class SessionWindow(_Window, frozen=True, tag="session"):
         return end_column(column)
 
     def stored_where(self, column: str, lower: str, upper: str, value: str) -> list[str]:
-        # Whatever ends before the moment is in no session that begins at it or after.
+        # An interval that ends before the value is in no session that begins at or after it.
         return [f"{end_column(column)} >= {value}"] if lower else []
 
     def regrouped(
@@ -214,17 +214,17 @@ def end_column(column: str) -> str:
 
 
 def from_column(column: str) -> str:
-    """Where the interval of an event or of a stored row begins, while its session is sought."""
+    """The start of the interval of an event or a stored row, before sessions are merged."""
     return f"{column}_from"
 
 
 def coalesced(rows: str, column: str, others: Columns) -> str:
-    """Rows with an interval, each with the start of its session added as `column`."""
+    """Rows with an interval, with the start of their session added as `column`."""
     start, end = from_column(column), end_column(column)
     over = f"PARTITION BY {', '.join(others)} ORDER BY {start}" if others else f"ORDER BY {start}"
     before = f"max({end}) OVER ({over} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    # A row that no earlier one reaches begins a session; all others take the latest beginning, of
-    # their peers too, because peers may come in another order here than where they were compared.
+    # A row that no earlier one reaches begins a session; all others have the latest start so far,
+    # including their peers (RANGE frame), because the order of peers is not deterministic.
     first = f"CASE WHEN {start} <= {before} THEN NULL ELSE {start} END AS _first"
     session = f"max(_first) OVER ({over}) AS {column}"
     return f"SELECT *, {session} FROM (SELECT *, {first} FROM ({rows}) AS intervals) AS firsts"

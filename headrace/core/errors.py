@@ -96,7 +96,7 @@ class BadQuery(HeadraceError):
 
 
 class Refused(HeadraceError):
-    """SQL that came over the network uses something that the fence does not allow."""
+    """SQL received over the network uses something that is not on the allow-lists."""
 
     http_status = 403
 
@@ -226,7 +226,7 @@ class UnsupportedFormat(HeadraceError):
 
 
 class BadBackup(HeadraceError):
-    """A backup is not whole, is damaged, or is of another format."""
+    """A backup is not complete, is damaged, or is of another format."""
 
 
 class EngineFailed(HeadraceError):

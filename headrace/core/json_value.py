@@ -1,7 +1,7 @@
 """Values that JSON does not have, as answers write them.
 
 Timestamps are ISO 8601 in UTC, and NaN or infinity is null. All JSON answers are written with these
-functions, so that a value is the same whatever its source. tests/run/test_following_spark.py
+functions, so that a value is the same whatever its source. tests/run/test_stream_source_spark.py
 compares a stream's rows as Spark gives them with those read from the log.
 """
 

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from headrace.core.datetime_formatter import DateTimeFormatter
 from headrace.core.time import FIRST, LAST
-from headrace.core.time_pattern import TimePattern
 
 # The power of ten that makes microseconds of a unit.
 _EPOCHS = {
@@ -48,7 +48,7 @@ class TimeFormat:
             unit, power = _EPOCHS[text]
             expected, read = f"an epoch in {unit}", _epoch_reader(power)
             return TimeFormat(text, expected, True, read, lambda us: _shifted(us, -power))
-        pattern = TimePattern.parse(text)
+        pattern = DateTimeFormatter.parse(text)
         expected, read = f"a time in the format '{text}'", _pattern_reader(pattern)
         return TimeFormat(text, expected, False, read, pattern.write)
 
@@ -78,7 +78,7 @@ def _within(us: int) -> int:
     return us
 
 
-def _pattern_reader(pattern: TimePattern) -> Callable[[int | str], int]:
+def _pattern_reader(pattern: DateTimeFormatter) -> Callable[[int | str], int]:
     def read(value: int | str) -> int:
         return _within(pattern.read(str(value)))
 

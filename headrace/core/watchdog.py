@@ -20,7 +20,7 @@ FAILED_KEPT, JUST_US = 10, 10 * SECOND
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TimedStep:
+class WatchdogTimer:
     """A step in progress: `what` it is, and the key of its problem if it hangs."""
 
     key: ProblemKey
@@ -51,14 +51,14 @@ class Watchdog:
 
     def __init__(self, clock: Clock = now_us) -> None:
         self._clock = clock
-        self._steps: list[TimedStep] = []
+        self._steps: list[WatchdogTimer] = []
         self._failed: deque[tuple[int, str]] = deque(maxlen=FAILED_KEPT)  # when, and what
         self._lock = threading.Lock()
 
     @contextmanager
     def step(self, key: ProblemKey, what: str, limit_us: int) -> Iterator[None]:
         """Register a step for the time of a block."""
-        step = TimedStep(key, what, limit_us, self._clock())
+        step = WatchdogTimer(key, what, limit_us, self._clock())
         with self._lock:
             self._steps.append(step)
         try:

@@ -2,8 +2,8 @@
 
 Conditions and measures stay SQL text, in which navigation and aggregates have names that no other
 function has (`nav_first`, `final_agg_sum`), so that every parser leaves them alone.
-compile/matched.py resolves the text. tests/define/test_match_recognize.py checks what is read and
-what is refused.
+compile/match_recognize.py resolves the text. tests/define/test_match_recognize.py checks what is
+read and what is refused.
 """
 
 from __future__ import annotations

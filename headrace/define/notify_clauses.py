@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from headrace.core.origin import Origin
 from headrace.core.rule import Severity
 from headrace.define.tokens import TokenCursor
-from headrace.destination.kinds import Destination, read_notified
+from headrace.destination.kinds import Destination, parse_notify
 
 # WHEN between CASE and END is no clause.
 _OPENS, _CLOSES = {TokenType.L_PAREN, TokenType.CASE}, {TokenType.R_PAREN, TokenType.END}
@@ -105,9 +105,9 @@ class NotifyClauses:
         self.severity = Severity(word)
 
     def _notify(self) -> None:
-        found = [read_notified(self.tokens)]
+        found = [parse_notify(self.tokens)]
         while self.tokens.accept(","):
-            found.append(read_notified(self.tokens))
+            found.append(parse_notify(self.tokens))
         for number, one in enumerate(found):
             if one in found[:number]:
                 raise self.tokens.wrong(f"{one.kind} '{one.target}' is notified twice")

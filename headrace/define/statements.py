@@ -35,7 +35,7 @@ from headrace.define.pace import PACE_OPTIONS, read_pace
 from headrace.define.queries import read_query
 from headrace.define.tokens import TokenCursor, statements
 from headrace.define.view_subscription import read_emission, read_where
-from headrace.destination.kinds import read_into
+from headrace.destination.kinds import parse_into
 
 KNOWN = (
     "CREATE STREAM, CREATE TABLE, CREATE VIEW, CREATE RULES, CREATE RULE, CREATE WATCH, "
@@ -226,7 +226,7 @@ class _Reader(TokenCursor):
         view = self.name("the view")
         where, condition = read_where(self)
         self.expect("INTO")
-        destination = read_into(self)
+        destination = parse_into(self)
         emission = read_emission(self, view, where)
         subscription = msgspec.structs.replace(emission, condition=condition)
         options = self.options() if self.accept("WITH") else {}

@@ -1,4 +1,4 @@
-"""NOTIFY CALL function: a function of the project's functions.py, in the thread of its queue."""
+"""NOTIFY CALL function: calls a function of functions.py in the thread of the queue."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from headrace.define.tokens import TokenCursor
-from headrace.destination.protocol import AnyDestination, DestinationWriter, Message, Surroundings
+from headrace.destination.protocol import (
+    AnyDestination,
+    DestinationContext,
+    DestinationWriter,
+    Message,
+)
 
 
 class CallDestination(AnyDestination, frozen=True):
@@ -18,12 +23,12 @@ class CallDestination(AnyDestination, frozen=True):
     def read(cls, tokens: TokenCursor) -> Self:
         return cls(tokens.name("the function"))
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        return CallWriter(surroundings.actions[self.target])
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        return CallWriter(context.actions[self.target])
 
 
 class CallWriter(DestinationWriter):
-    at_once = 1
+    batch_max = 1
 
     def __init__(self, body: Callable[[dict[str, Any]], Any]) -> None:
         self.body = body

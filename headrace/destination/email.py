@@ -1,7 +1,7 @@
-"""NOTIFY EMAIL 'address': one mail a notification, over SMTP with STARTTLS.
+"""NOTIFY EMAIL 'address': one mail per notification, over SMTP with STARTTLS.
 
-The mail's Message-ID is made of the notification's key, so one that is sent again can be known. A
-password comes from the environment alone and is never sent in the clear.
+The Message-ID is derived from the notification's key, so that a receiver can recognize a mail that
+is sent again. The password is read from the environment only and never sent in plain text.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from headrace.define.settings import NotifySettings
 from headrace.define.tokens import TokenCursor
 from headrace.destination.protocol import (
     AnyDestination,
+    DestinationContext,
     DestinationWriter,
     Message,
-    Surroundings,
     Undeliverable,
 )
 
@@ -52,17 +52,17 @@ class EmailDestination(AnyDestination, frozen=True):
         notify = project.settings.notify
         if not notify.smtp_host or not notify.smtp_from:
             raise Unsupported(
-                f"{sender.said} notifies by e-mail, but no mail server is known",
+                f"{sender.said} notifies by e-mail, which requires a mail server",
                 hint="set notify.smtp_host and notify.smtp_from in headrace.toml.",
                 origin=sender.origin,
             )
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        return EmailWriter(self.target, surroundings.project.settings.notify)
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        return EmailWriter(self.target, context.project.settings.notify)
 
 
 class EmailWriter(DestinationWriter):
-    at_once = 20
+    batch_max = 20
 
     def __init__(self, address: str, settings: NotifySettings) -> None:
         self.address, self.settings = address, settings
@@ -89,12 +89,12 @@ class EmailWriter(DestinationWriter):
 
     def _mail(self, notification: dict[str, Any]) -> EmailMessage:
         mail, alerts = EmailMessage(), notification["alerts"]
-        many = f"{len(alerts)} alerts" if len(alerts) > 1 else "alert"
+        count = f"{len(alerts)} alerts" if len(alerts) > 1 else "alert"
         kind, rule = notification["kind"], notification["rule"]
-        what = "the watch has ended" if kind == ENDED else f"{many} {kind}"
-        mail["Subject"] = f"[{notification['severity']}] {rule}: {what}"
+        what = "the watch has ended" if kind == ENDED else f"{count} {kind}"
+        mail["ObservedProject"] = f"[{notification['severity']}] {rule}: {what}"
         mail["From"], mail["To"] = self.settings.smtp_from, self.address
         mail["Message-ID"] = f"<{notification['key'].replace(':', '.')}@headrace>"
-        shown = msgspec.json.format(msgspec.json.encode(notification), indent=2)
-        mail.set_content(shown.decode() + "\n")
+        body = msgspec.json.format(msgspec.json.encode(notification), indent=2)
+        mail.set_content(body.decode() + "\n")
         return mail

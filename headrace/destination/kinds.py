@@ -1,7 +1,7 @@
-"""The kinds of destinations, and which of them is named in SQL.
+"""All kinds of destinations, and their parser.
 
-A kind is added here and has a file of its own; nothing else compares kinds.
-tests/define/test_create_rule.py and tests/compile/test_sinks.py read what is refused.
+A new kind is a module of its own and an entry here; no other code compares kinds.
+tests/define/test_create_rule.py and tests/compile/test_sinks.py read the errors.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ Destination = (
     WebhookDestination | StreamDestination | FileDestination | EmailDestination | CallDestination
 )
 KINDS: tuple[type[Destination], ...] = get_args(Destination)
-_SINKS = [kind for kind in KINDS if kind.takes_panes]
+_SINKS = [kind for kind in KINDS if kind.accepts_panes]
 
 
-def read_notified(tokens: TokenCursor) -> Destination:
-    """One of the destinations after NOTIFY."""
+def parse_notify(tokens: TokenCursor) -> Destination:
+    """Parse one of the destinations after NOTIFY."""
     origin = tokens.origin
-    kind = next((kind for kind in KINDS if kind.took(tokens)), None)
+    kind = next((kind for kind in KINDS if kind.accept(tokens)), None)
     if kind is None:
         *others, last = (kind.usage for kind in KINDS)
         raise tokens.wrong(f"NOTIFY takes {', '.join(others)} or {last}", origin)
     return kind.read(tokens)
 
 
-def read_into(tokens: TokenCursor) -> Destination:
-    """The destination of a sink, after INTO."""
+def parse_into(tokens: TokenCursor) -> Destination:
+    """Parse the destination of a sink after INTO."""
     origin = tokens.origin
-    kind = next((kind for kind in _SINKS if kind.took(tokens)), None)
+    kind = next((kind for kind in _SINKS if kind.accept(tokens)), None)
     if kind is None:
         known = " or ".join(sorted(f"INTO {kind.word}" for kind in _SINKS))
         raise tokens.wrong(f"a sink goes {known}, not {tokens.word().lower()}", origin)

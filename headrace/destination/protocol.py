@@ -1,10 +1,10 @@
-"""What every kind of destination is: how SQL names it, what it needs, and how it is delivered to.
+"""The protocol of destinations: how SQL names them, what they require, and how they are written to.
 
-A destination is a value: it is read once from SQL, stored in the plan as JSON, and compared by its
-fields. Those who send there share its queue. A writer delivers at least once: when `deliver`
-returns, the messages are where they belong; if it raises, they are tried again later, unless it
-raises `Undeliverable`. A kind is a file of this room and a name in headrace/destination/kinds.py.
-tests/destination checks each.
+A destination is a value: it is parsed from SQL, stored in the plan as JSON, and compared by its
+fields. All senders to a destination share its queue. A writer delivers at least once: when
+`deliver` returns, all messages are delivered; if it raises, they are retried later, unless it
+raises `Undeliverable`. A kind is a module of this package and an entry of
+headrace/destination/kinds.py. tests/destination checks each.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from headrace.define.actions import load_actions
 from headrace.define.definitions import Sender
 from headrace.define.tokens import TokenCursor
 
-if TYPE_CHECKING:  # a project is read with this page
+if TYPE_CHECKING:  # headrace.define.project imports this module
     from headrace.define.project import Project
 
 Submit = Callable[[str, Sequence[bytes]], "Future[Any]"]  # sends events to a stream
 
 
 class Undeliverable(Exception):
-    """It makes no sense to try this again."""
+    """Delivery has failed and must not be retried."""
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A pane or a notification on its way."""
+    """A pane or a notification to deliver."""
 
     number: int
-    key: str  # the same when it comes again
+    key: str  # the same at each attempt
     body: bytes  # JSON
-    attempts: int = 0  # that have failed
+    attempts: int = 0  # failed ones
 
     @property
     def document(self) -> dict[str, Any]:
-        found: dict[str, Any] = msgspec.json.decode(self.body)
-        return found
+        document: dict[str, Any] = msgspec.json.decode(self.body)
+        return document
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What destinations are connected with."""
+class DestinationContext:
+    """What destinations require to connect."""
 
     project: Project
     submit: Submit
-    durable: bool = True  # False: what was delivered may be lost with the machine
+    durable: bool = True  # False: a delivered message may be lost if the machine crashes
 
     @cached_property
     def actions(self) -> dict[str, Callable[[dict[str, Any]], Any]]:
-        """The functions of functions.py that may be called, loaded once for all."""
+        """The functions of functions.py that may be called, loaded once."""
         return load_actions(self.project.functions_file)
 
 
 class DestinationWriter(Protocol):
-    at_once: int  # messages that one call takes at most
+    batch_max: int  # messages per call of `deliver`
 
     def deliver(self, messages: Sequence[Message]) -> None:
-        """Deliver all of them, durably unless they may be lost, or raise."""
+        """Deliver all messages, durably unless the context says otherwise, or raise."""
 
     def newest(self) -> int:
-        """The number of the last pane that is certainly there; 0 if that is not known."""
+        """The number of the last pane that was certainly delivered; 0 if it is not known."""
         return 0
 
 
@@ -77,9 +77,9 @@ def _tag(name: str) -> str:
 class AnyDestination(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
     """A destination of any kind."""
 
-    word: ClassVar[str] = ""  # that it begins with in SQL
+    word: ClassVar[str] = ""  # the SQL keyword that it begins with
     usage: ClassVar[str]
-    takes_panes: ClassVar[bool] = False  # whether a sink goes there
+    accepts_panes: ClassVar[bool] = False  # whether a sink may have it
     feeds: ClassVar[bool] = False  # whether it sends events to its target, a stream
     calls: ClassVar[bool] = False  # whether it calls its target, a function of functions.py
 
@@ -91,30 +91,30 @@ class AnyDestination(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
 
     @property
     def name(self) -> str:
-        """How it is shown, and its queue is called."""
+        """The name of the destination, and of its queue of notifications."""
         return f"{self.kind} {self.target}"
 
     @classmethod
-    def took(cls, tokens: TokenCursor) -> bool:
-        """Whether one of this kind is named here; its word is taken."""
+    def accept(cls, tokens: TokenCursor) -> bool:
+        """Consume the keyword of this kind, if it is next."""
         return tokens.accept(cls.word)
 
     @classmethod
     def read(cls, tokens: TokenCursor) -> Self:
-        """What stands after the word."""
+        """Parse what follows the keyword."""
         return cls(tokens.literal())
 
     def check(self, project: Project, sender: Sender) -> None:
-        """Refuse what cannot work with these settings."""
+        """Raise if the destination does not work with these settings."""
 
     def resolved(self, streams: Mapping[str, str | None], sender: Sender) -> Self:
-        """The same, with what is known of the streams that take events: their ids, by name."""
+        """The same with names resolved; `streams` maps names to id columns."""
         return self
 
-    def place(self, project: Project) -> object | None:
-        """What of the world a sink needs for itself, however it was written; None if nothing."""
+    def exclusive_target(self, project: Project) -> object | None:
+        """The normalized target, if only one sink may write to it; else None."""
         return None
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        """What delivers; refused if it cannot work. Nothing is opened or sent yet."""
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        """A writer; raises if it cannot work. Nothing is opened or sent yet."""
         raise NotImplementedError

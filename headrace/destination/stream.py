@@ -1,10 +1,9 @@
-"""STREAM name: each pane is an event of a stream of the project, and each alert.
+"""STREAM name: each pane or alert becomes an event of a stream of the project.
 
-Its id is that of the pane or the alert, so one that is sent again is a duplicate to the intake, and
-counts once; the correction of an alert has an id of its own. The row's columns come by their names,
-a window as two, and beside them what is said of the pane or the alert. A message whose id belongs
-to another event is not delivered: the intake has refused it. tests/destination/test_stream.py
-checks each.
+The event's id is that of the pane or alert, so the intake recognizes an event that is sent again as
+a duplicate; the correction of an alert has an id of its own. The event has the columns of the row,
+a window as two columns, and the metadata of the pane or alert. If the id belongs to another event,
+the intake rejects the event as a conflict. tests/destination/test_stream.py checks each.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from headrace.define.definitions import Sender
 from headrace.define.tokens import TokenCursor
 from headrace.destination.protocol import (
     AnyDestination,
+    DestinationContext,
     DestinationWriter,
     Message,
     Submit,
-    Surroundings,
 )
 
 SUBMIT_S_MAX = 60.0
-_ABOUT = ("id", "rule", "severity", "event_time", "raised_at", "raised_by")
+_ALERT_FIELDS = ("id", "rule", "severity", "event_time", "raised_at", "raised_by")
 Event = dict[str, Any]
 
 
 class StreamDestination(AnyDestination, frozen=True):
     word = "STREAM"
     usage = "STREAM name"
-    takes_panes = feeds = True
+    accepts_panes = feeds = True
 
-    id: str | None = None  # the field that tells duplicates, if what is sent has an id
+    id: str | None = None  # the stream's id column, if the sender requires one
 
     @classmethod
     def read(cls, tokens: TokenCursor) -> Self:
@@ -46,7 +45,7 @@ class StreamDestination(AnyDestination, frozen=True):
         name = next((name for name in streams if name.lower() == self.target.lower()), None)
         if name is None:
             raise UnknownName(
-                f"{sender.said} {sender.verb} stream '{self.target}', which takes no events",
+                f"{sender.said} {sender.verb} '{self.target}', which is not a declared stream",
                 hint=f"there are: {', '.join(streams)}.",
                 origin=sender.origin,
             )
@@ -54,26 +53,26 @@ class StreamDestination(AnyDestination, frozen=True):
         if sender.needs_id and id is None:
             raise Unsupported(
                 f"{sender.said} {sender.verb} stream '{name}', which has no id",
-                hint="give the stream WITH (id = '…'), by which it knows what is sent again; a "
-                "sink can do without if its guarantee is 'at_least_once'.",
+                hint="give the stream WITH (id = '…'), so that it can recognize duplicates; a sink "
+                "with guarantee 'at_least_once' requires no id.",
                 origin=sender.origin,
             )
         return type(self)(name, id)
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        return StreamWriter(self, surroundings.submit)
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        return StreamWriter(self, context.submit)
 
 
 class StreamWriter(DestinationWriter):
-    at_once = 1_000
+    batch_max = 1_000
 
     def __init__(self, destination: StreamDestination, submit: Submit) -> None:
         self.destination, self.submit = destination, submit
 
     def deliver(self, messages: Sequence[Message]) -> None:
         stream, id = self.destination.target, self.destination.id
-        found = [pair for message in messages for pair in _events(message)]
-        events = [{**event, id: key} if id else event for key, event in found]
+        pairs = [pair for message in messages for pair in _events(message)]
+        events = [{**event, id: key} if id else event for key, event in pairs]
         receipt = self.submit(stream, [msgspec.json.encode(event) for event in events])
         if conflicts := receipt.result(SUBMIT_S_MAX).conflicts:
             raise Conflict(
@@ -83,35 +82,35 @@ class StreamWriter(DestinationWriter):
 
 
 def _events(message: Message) -> Iterator[tuple[str, Event]]:
-    """The events of a message, with their ids: a pane is one, a notification one for each alert."""
-    said = message.document
-    if "alerts" not in said:
-        yield message.key, _pane(said)
+    """The events of a message with their ids: one for a pane, one per alert of a notification."""
+    document = message.document
+    if "alerts" not in document:
+        yield message.key, _pane(document)
         return
-    kind = said["kind"]
+    kind = document["kind"]
     if kind == ENDED:
-        yield message.key, _ended(said)
-    for alert in said["alerts"]:
+        yield message.key, _ended(document)
+    for alert in document["alerts"]:
         id = f"{alert['id']}:{kind}" if kind == WITHDRAWN else alert["id"]
-        about = {f"alert_{name}": alert[name] for name in _ABOUT}
+        about = {f"alert_{name}": alert[name] for name in _ALERT_FIELDS}
         yield id, {**_flat(alert["body"]), **about, "alert_kind": kind}
 
 
 def _pane(pane: Event) -> Event:
-    said = {f"pane_{name}": pane[name] for name in ("op", "timing", "last", "sequence")}
-    return {**said, "pane_index": pane["pane"], **_flat(pane["row"])}
+    metadata = {f"pane_{name}": pane[name] for name in ("op", "timing", "last", "sequence")}
+    return {**metadata, "pane_index": pane["pane"], **_flat(pane["row"])}
 
 
-def _ended(said: Event) -> Event:
-    """A watch ends with an event that has no row."""
-    at = said["ended_at"]
-    about = (said["key"], said["rule"], said["severity"], at, at, "watch")
-    named = {f"alert_{name}": value for name, value in zip(_ABOUT, about, strict=True)}
-    return {**named, "alert_kind": ENDED, "alert_why": said["why"]}
+def _ended(notification: Event) -> Event:
+    """The event for the end of a watch, which has no row."""
+    at = notification["ended_at"]
+    about = (notification["key"], notification["rule"], notification["severity"], at, at, "watch")
+    named = {f"alert_{name}": value for name, value in zip(_ALERT_FIELDS, about, strict=True)}
+    return {**named, "alert_kind": ENDED, "alert_why": notification["why"]}
 
 
 def _flat(row: Event) -> Event:
-    """Windows as two columns, because a stream has plain ones."""
+    """Flatten windows to two columns, because events have no windows."""
     flat: Event = {}
     for name, value in row.items():
         if isinstance(value, dict) and value.keys() == {"start", "end"}:

@@ -1,15 +1,15 @@
-"""NOTIFY 'https://…': one POST a notification, signed, to an address that was looked at first.
+"""NOTIFY 'https://…': one signed POST per notification, to an address that was checked.
 
-The host must be in `notify.hosts`. Its name is resolved once for each attempt, every address that
-it has must be a public one unless `notify.private` is set, and the connection goes to the address
-that was looked at, with the certificate checked for the name. Redirects are not followed, no proxy
-is used, and an answer is read up to a limit. 2xx is delivered; 408, 429, 5xx and everything below
-HTTP is tried again; every other answer is final.
+The host must be in `notify.hosts`. It is resolved once for each attempt; all its addresses must be
+public unless `notify.private` is set, and the connection goes to one of these addresses, with the
+certificate checked for the host name. Redirects are not followed, no proxy is used, and the size of
+a response is limited. A status of 2xx is a success; 408, 429, 5xx and network errors are retried;
+every other status is final.
 
     X-Headrace-Signature: v1=hex(hmac_sha256(secret, timestamp + "." + body))
 
-While a secret is replaced there is one signature with each, the new one first, separated by a
-comma, so that a receiver that has either takes the request.
+While a secret is rotated, the header has a signature with the new secret and one with the previous
+secret, separated by a comma, so that receivers with either secret accept the request.
 tests/destination/test_webhook.py has a receiver that does each thing wrong.
 """
 
@@ -34,9 +34,9 @@ from headrace.define.settings import NotifySettings
 from headrace.define.tokens import TokenCursor
 from headrace.destination.protocol import (
     AnyDestination,
+    DestinationContext,
     DestinationWriter,
     Message,
-    Surroundings,
     Undeliverable,
 )
 
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from headrace.define.project import Project
 
 URL_MAX = 2_000
-SECRET, BEFORE = "HEADRACE_NOTIFY_SECRET", "HEADRACE_NOTIFY_SECRET_BEFORE"
-_AGAIN = frozenset({408, 429})
-# Outside of it are loopback, private, link- and site-local, multicast, NAT64 (RFC 6052, 8215),
-# segment routing (RFC 9602) and IPv4 addresses in forms that are long out of use.
+SECRET, SECRET_BEFORE = "HEADRACE_NOTIFY_SECRET", "HEADRACE_NOTIFY_SECRET_BEFORE"
+_RETRIED = frozenset({408, 429})
+# The range excludes loopback, private, link- and site-local, multicast, NAT64 (RFC 6052, 8215),
+# segment routing (RFC 9602) and obsolete forms of IPv4 addresses.
 _UNICAST = ip_network("2000::/3")
-# What Python takes for global: documentation (RFC 9637), and relays of 6to4, which are gone.
+# Global by Python, but not used: documentation (RFC 9637), and relays of 6to4.
 _UNUSED = (ip_network("3fff::/20"), ip_network("192.88.99.0/24"))
 Resolve = Callable[..., list[tuple[Any, ...]]]
 
@@ -60,7 +60,7 @@ class WebhookDestination(AnyDestination, frozen=True):
     usage = "a URL in quotes"
 
     @classmethod
-    def took(cls, tokens: TokenCursor) -> bool:
+    def accept(cls, tokens: TokenCursor) -> bool:
         return tokens.kind() is TokenType.STRING
 
     @classmethod
@@ -93,18 +93,18 @@ class WebhookDestination(AnyDestination, frozen=True):
                 origin=sender.origin,
             )
 
-    def connect(self, surroundings: Surroundings) -> DestinationWriter:
-        notify = surroundings.project.settings.notify
+    def connect(self, context: DestinationContext) -> DestinationWriter:
+        notify = context.project.settings.notify
         if not (secrets := secrets_of(notify)):
             raise BadSetting(
-                f"a rule notifies '{self.target}', but there is no secret to sign it with",
+                f"a rule notifies '{self.target}', which requires a secret for its signature",
                 hint=f"set {SECRET} in the environment, or notify.secret in headrace.toml.",
             )
         return WebhookWriter(self.target, notify, secrets)
 
 
 class WebhookWriter(DestinationWriter):
-    at_once = 1
+    batch_max = 1
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class WebhookWriter(DestinationWriter):
         clock: Callable[[], float] = time.time,
         verify: Any = True,
     ) -> None:
-        import httpx  # reading a definition needs no client
+        import httpx  # here, because parsing a definition does not use it
 
         self.url, self.settings, self.secrets = httpx.URL(url), settings, secrets
         self.resolve, self.clock, self.verify = resolve, clock, verify
@@ -144,27 +144,27 @@ class WebhookWriter(DestinationWriter):
             ) as response,
         ):
             self._read(response)
-            _judge(response.status_code)
+            _check_status(response.status_code)
 
     def _check_url(self) -> None:
-        """What the compiler has checked, again, because settings may have changed since."""
+        """Repeat the check of the compiler, because the settings may have changed since."""
         allowed = {host.lower() for host in self.settings.hosts}
         if self.url.host.lower() not in allowed:
             raise Undeliverable(f"notify.hosts does not name '{self.url.host}'")
         if self.url.scheme != "https" and not self.settings.private:
-            raise Undeliverable("it is not https")
+            raise Undeliverable("the URL is not https")
 
     def _verified(self) -> Any:
         return self.verify if self.url.scheme == "https" else False
 
     def _address(self) -> str:
-        """One address of the host, after a look at all."""
+        """One address of the host; raises if any of them is not allowed."""
         port = self.url.port or (443 if self.url.scheme == "https" else 80)
-        found = self.resolve(self.url.host, port, type=socket.SOCK_STREAM)
-        addresses = [str(entry[4][0]) for entry in found]
-        hidden = [address for address in addresses if not public(address)]
-        if hidden and not self.settings.private:
-            raise Undeliverable(f"'{self.url.host}' is at {hidden[0]}, which is not public")
+        entries = self.resolve(self.url.host, port, type=socket.SOCK_STREAM)
+        addresses = [str(entry[4][0]) for entry in entries]
+        private = [address for address in addresses if not public(address)]
+        if private and not self.settings.private:
+            raise Undeliverable(f"'{self.url.host}' is at {private[0]}, which is not public")
         return addresses[0]
 
     def _headers(self, message: Message) -> dict[str, str]:
@@ -181,7 +181,7 @@ class WebhookWriter(DestinationWriter):
         }
 
     def _read(self, response: httpx.Response) -> None:
-        """Read the answer, up to its limits of size and time."""
+        """Read the response, up to the limits of size and time."""
         size, ends = 0, time.monotonic() + self.settings.answer_us / SECOND
         for part in response.iter_raw():
             size += len(part)
@@ -190,43 +190,44 @@ class WebhookWriter(DestinationWriter):
 
 
 def secrets_of(settings: NotifySettings) -> tuple[str, ...]:
-    """What is signed with: the secret, and while it is replaced the one before."""
-    found = os.environ.get(SECRET, settings.secret), os.environ.get(BEFORE, settings.secret_before)
-    return tuple(secret for secret in found if secret)
+    """The secrets for signatures: the current one, and during rotation the previous one."""
+    current = os.environ.get(SECRET, settings.secret)
+    previous = os.environ.get(SECRET_BEFORE, settings.secret_before)
+    return tuple(secret for secret in (current, previous) if secret)
 
 
-def _judge(status: int) -> None:
+def _check_status(status: int) -> None:
     if 200 <= status < 300:
         return
-    if status in _AGAIN or status >= 500:
-        raise ConnectionError(f"it answered {status}")
-    raise Undeliverable(f"it answered {status}")
+    if status in _RETRIED or status >= 500:
+        raise ConnectionError(f"the response status is {status}")
+    raise Undeliverable(f"the response status is {status}")
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:
-    """What a receiver computes too, and compares.
+    """The signature, which the receiver computes too and compares.
 
     >>> signature("s3cret", "1763247216", b"{}")[:19]
     'v1=cac2716af8a89b4b'
     """
-    said = timestamp.encode() + b"." + body
-    return "v1=" + hmac.new(secret.encode(), said, hashlib.sha256).hexdigest()
+    message = timestamp.encode() + b"." + body
+    return "v1=" + hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
 def public(address: str) -> bool:
-    """Whether an address is one of the open internet.
+    """Whether an address is a public one.
 
     >>> [public(a) for a in ("1.1.1.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1")]
     [True, False, False, False, False]
     """
-    found = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
+    parsed = ip_address(address.partition("%")[0])
+    if isinstance(parsed, IPv6Address):
+        inner = parsed.ipv4_mapped or parsed.sixtofour
         if inner is not None:
             return public(str(inner))
-        if found not in _UNICAST or found.teredo:
+        if parsed not in _UNICAST or parsed.teredo:
             return False
-    return found.is_global and not found.is_multicast and not _unused(found)
+    return parsed.is_global and not parsed.is_multicast and not _unused(parsed)
 
 
 def _unused(address: IPv4Address | IPv6Address) -> bool:

@@ -2,7 +2,7 @@
 
 A value is written as its declared type asks, exactly as headrace/spark/query_values.py writes the
 same type for Spark. tests/log/test_json_rows.py writes one of each, and
-tests/run/test_following_spark.py compares them with Spark's.
+tests/run/test_stream_source_spark.py compares them with Spark's.
 """
 
 from __future__ import annotations

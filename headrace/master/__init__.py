@@ -1,1 +1,1 @@
-"""The cold log: every event for ever, in one Delta table a stream."""
+"""The master dataset: every event, kept permanently, in one Delta table per stream."""

@@ -2,9 +2,9 @@
 
 Each log partition is one task, because lateness is decided in the log's own order. The task
 decodes the range and writes Parquet files; the driver then commits them all with the new
-position. A crash before the commit leaves files that no version names; the range is archived
+position. A crash before the commit leaves files that no version references; the range is archived
 again. tests/master/test_archive.py checks contents and counts; the kill tests that nothing is
-lost or doubled.
+lost or duplicated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from headrace.master.version import MasterFile
 
 @dataclass(frozen=True, slots=True)
 class ArchiveTask:
-    """One log partition's part of a step; small, because it travels to an executor."""
+    """One log partition's part of a step; small, because it is sent to an executor."""
 
     records: LogInterval
     master: Path
@@ -52,7 +52,7 @@ class Archive:
         self.table = MasterTable(master, declared_schema(stream), stream.partitions)
 
     def step(self, events_max: int) -> int:
-        """Archive what has come since, up to about `events_max` events; how many there were."""
+        """Archive the new events, up to about `events_max`; returns their number."""
         version, log = self.table.newest(), open_reader(self.log)
         lower, highs = version.position, list(version.highs)
         range = PositionRange(lower, log.end().latest(lower)).limited(events_max)
@@ -70,7 +70,7 @@ class Archive:
         return len(range)
 
     def step_to_end(self, events_max: int) -> Position:
-        """Archive all that is in the log now; what arrives meanwhile is not waited for."""
+        """Archive everything up to the log's present end."""
         end = open_reader(self.log).end()
         while not end <= (reached := self.table.newest().position):
             self.step(events_max)
@@ -80,7 +80,7 @@ class Archive:
 def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None, Counter[str]]:
     """Decode a partition's range and write it as Parquet; runs in a Spark executor.
 
-    The files, the highest event time after them, and the dead letters among them by kind.
+    Returns the files, the highest event time after them, and the number of dead letters by kind.
     """
     writers, high, refused = _Writers(task), task.records.high_us, Counter[str]()
     for decoded in task.records.decoded(raw=True):
@@ -91,7 +91,7 @@ def run_task(task: ArchiveTask) -> tuple[list[MasterFile], int | None, Counter[s
 
 
 def _kinds(table: pa.Table) -> Iterator[str]:
-    """The kinds of the reasons in it."""
+    """The kind of each dead letter's reason."""
     reasons = table[REASON]
     if reasons.null_count < len(reasons):
         yield from map(kind_of, reasons.drop_null().to_pylist())
@@ -106,7 +106,7 @@ class _Writers:
         self.open: dict[int, FileWriter] = {}
 
     def write(self, table: pa.Table) -> None:
-        """Share the rows out to their files; nearly always all of them go to one."""
+        """Write the rows to their files; nearly always all of them belong to one."""
         statuses = table[STATUS].to_numpy()
         days = table[ARRIVED_AT].cast(pa.int64()).to_numpy() // DAY_US
         kinds = days * len(EventStatus) + statuses
@@ -114,10 +114,10 @@ class _Writers:
             whole = bool((kinds == kind).all())
             part = table if whole else table.filter(pa.array(kinds == kind))
             if kind not in self.open:
-                self.open[kind] = self._opened(*divmod(kind, len(EventStatus)))
+                self.open[kind] = self._writer(*divmod(kind, len(EventStatus)))
             self.open[kind].write(part)
 
-    def _opened(self, day: int, status: int) -> FileWriter:
+    def _writer(self, day: int, status: int) -> FileWriter:
         place = EventStatus(status).word, iso(day * DAY_US)[:10], self.task.records.partition
         return FileWriter(self.task.master, self.schema, place)
 

@@ -1,11 +1,11 @@
-"""Compaction: the small files that archive steps leave in a day become larger ones. Rows, position
-and event times stay the same.
+"""Compaction: the small files that archive steps leave in a day are merged into larger ones. Rows,
+position and event times stay the same.
 
-Only files that lie beside each other in the log's order are merged, so the files of a day and
-partition never overlap, and one that is damaged can be made again from its range. What is merged is
-verified first: damage is never copied into a file that looks sound.
-The rows are moved in a Spark executor, as the archive moves them: the process that answers has
-better uses for its memory. tests/master/test_compact.py checks what stays.
+Only files that are adjacent in the log's order are merged, so the files of a day and partition
+never overlap, and a damaged one can be written again from its range. Files are verified before they
+are merged: damage is never copied into a new file.
+The merge runs in a Spark executor, to save the memory of the serving process.
+tests/master/test_compact.py checks that the rows are the same.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.core.failpoint import failpoint
-from headrace.master.parquet import FileWriter, read_in_order, sound
+from headrace.master.parquet import FileWriter, read_in_order, verify_files
 from headrace.master.table import MasterTable
 from headrace.master.version import MasterFile
 
 SMALL_BYTES = 16 << 20
-# A file of this size is left alone, so that a row is moved a few times and not ever again. Small
-# ones always find room beside each other.
+# A file of this size is not merged any more, so that a row is rewritten a few times at most. Small
+# files always fit into one.
 LARGE_BYTES = 4 * SMALL_BYTES
 _GROUP_ROWS = 65_536
 
@@ -34,7 +34,7 @@ Run = list[MasterFile]
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """Files that become one; small, because it travels to an executor."""
+    """Files to merge into one; small, because it is sent to an executor."""
 
     master: Path
     schema: pa.Schema
@@ -42,7 +42,9 @@ class MergeTask:
 
 
 def compact(spark: Any, table: MasterTable, files_max: int) -> bool:
-    """Merge the small files of each day that has so many beside each other; whether one had."""
+    """Merge the small files of each day that has at least `files_max` adjacent ones; returns
+    whether there was any.
+    """
     version = table.newest()
     crowded = [run for run in _small(version.files) if len(run) >= files_max]
     runs = [part for run in crowded for part in _cut(run) if len(part) > 1]
@@ -58,16 +60,16 @@ def compact(spark: Any, table: MasterTable, files_max: int) -> bool:
 
 def merge(task: MergeTask) -> MasterFile:
     """One file with the rows of several, in their order."""
-    sound(task.files)
+    verify_files(task.files)
     first = task.files[0]
     writer = FileWriter(task.master, task.schema, (first.status, first.day, first.partition))
-    for rows in _gathered(read_in_order(task.files, task.schema)):
+    for rows in _row_groups(read_in_order(task.files, task.schema)):
         writer.write(rows)
     return writer.close()
 
 
 def _small(files: Iterable[MasterFile]) -> Iterator[Run]:
-    """The runs of small files that lie beside each other in the order of the log."""
+    """The runs of small files that are adjacent in the order of the log."""
     ordered = sorted(files, key=lambda file: (*_place(file), file.first_offset))
     for (*_, small), run in groupby(ordered, lambda f: (*_place(f), f.bytes < SMALL_BYTES)):
         if small:
@@ -89,8 +91,8 @@ def _cut(run: Run) -> Iterator[Run]:
     yield part
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Many small batches as groups of rows of a size that is worth reading."""
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Small batches combined into row groups of a reasonable size."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)

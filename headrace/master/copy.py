@@ -1,8 +1,8 @@
 """A copy of one version of a master: a table of its own, with one commit, and the same files.
 
 Files are named by their digests, which are compared while they are copied, so damage is never
-backed up. A copy may take longer than replaced files are kept: links hold those of the version.
-tests/master/test_copy.py reads the copy.
+backed up. A copy may take longer than replaced files are kept, so hard links keep the version's
+files. tests/master/test_copy.py reads the copy.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from headrace.master.version import MasterVersion
 
 
 def link_files(version: MasterVersion, links: Path) -> None:
-    """Hold the files of a version, whatever a vacuum removes; where the disk has no links, they are
-    copied from where they are.
+    """Keep the files of a version by hard links, whatever a vacuum removes. Where the file system
+    has no links, the files are copied from their own path.
     """
     for file in version.files:
         with suppress(OSError):
@@ -32,8 +32,8 @@ def link_files(version: MasterVersion, links: Path) -> None:
 
 
 def copy_master(version: MasterVersion, target: Path, links: Path) -> None:
-    """Make a table at `target` that has the rows, position and event times of a version, from files
-    that are linked in a folder, or else from their own.
+    """Create a table at `target` with the rows, position and event times of a version, from the
+    files that are linked in a folder, or else from their own path.
     """
     files = version.files
     for file in files:
@@ -46,14 +46,14 @@ def copy_master(version: MasterVersion, target: Path, links: Path) -> None:
         if digest != file.digest:
             raise corrupt(file, "its bytes have changed")
     partitions = len(version.position.offsets)
-    table = _made(pa.schema(version.delta.schema()), target, partitions)
+    table = _create(pa.schema(version.delta.schema()), target, partitions)
     if table.newest().position != version.position:
         named = [replace(file, path=version.name_of(file)) for file in files]
         table.append(PositionRange.before(version.position), named, version.highs)
 
 
-def _made(schema: pa.Schema, target: Path, partitions: int) -> MasterTable:
-    """A table whose columns were added in the same order, which a repair asks for."""
+def _create(schema: pa.Schema, target: Path, partitions: int) -> MasterTable:
+    """A table whose columns were added in the same order, which a repair requires."""
     declared, added = declared_fields(schema), added_fields(schema)
     first = pa.schema([field for field in declared if field.name not in added])
     MasterTable(target, first, partitions).newest()

@@ -1,4 +1,4 @@
-"""How the events of a stream are decoded, and the columns that come of it."""
+"""The decoder of a stream, and the Arrow schema of its decoded events."""
 
 from __future__ import annotations
 

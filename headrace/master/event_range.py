@@ -2,18 +2,19 @@
 
 For every range, whatever archive, compaction and retention do meanwhile, the events are those at
 the offsets [lower, upper) of each partition, partition by partition, in the log's order. Duplicates
-and dead letters, damaged records among them, have offsets too, and are no events.
+and dead letters, including damaged records, have offsets too, but are not events.
 
-The boundary is where one version of the master ends. It cannot move under a reader: a version never
-changes, and files that a newer one has replaced are kept for hours. Whether an event is late
-depends on those before it. The master knows it of its events; the log is decoded from the boundary
-on, with the highest event times there. Whoever knows them at another position (speed where it
-stands, a reader where its last range ended) reads from there on, and the log alone.
+The boundary is the end of one version of the master. It is stable for a reader: a version never
+changes, and files that a newer version has replaced are kept for an hour. Whether an event is late
+depends on the events before it: the master has stored it; the log is decoded from the boundary on,
+with the highest event times there. A reader that knows these times at another position (speed at
+its own, a range reader at the end of its last range) reads the log from there, and no master.
 
-Retention removes from the log only what is archived. So what a version does not have and the log
-has no longer is in a newer version, at which the range is parted again. What neither has is an
-error (NotFound, CorruptLog, CorruptMaster) and never a gap. headrace/spark/feed.py reads a range in
-Spark. tests/master/test_event_range.py cuts ranges everywhere, and lets retention come between.
+Retention removes only archived events from the log. So events that are neither in this version nor
+in the log any more are in a newer version, and the range is read again with that one. Events that
+are in neither are an error (NotFound, CorruptLog, CorruptMaster) and never a gap.
+headrace/spark/feed.py reads a range in Spark. tests/master/test_event_range.py splits ranges at
+every position, and runs retention in between.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from headrace.log.interval import LogInterval, log_intervals
 from headrace.log.opening import open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.decoding import declared_schema, decoder_of
-from headrace.master.parquet import read_rows, sound
+from headrace.master.parquet import read_rows, verify_files
 from headrace.master.table import MasterTable, event_files
 from headrace.master.version import MasterFile, MasterVersion
 
-_REMEMBERED = 16  # ends of ranges; a stream is read at few places at a time
+_CACHED_POSITIONS = 16  # ends of ranges; a stream has few readers at a time
 _SOUND_MAX = 10_000
 Highs = tuple[int | None, ...]
 T = TypeVar("T")
@@ -49,29 +50,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """A range, parted at a boundary."""
+    """A range, split at a boundary into its archived and its logged part."""
 
     range: PositionRange
     boundary: Position
     highs: Highs  # the highest event times there
-    version: MasterVersion | None = None  # which has what lies before the boundary
+    version: MasterVersion | None = None  # has the events before the boundary
 
     @staticmethod
     def of(table: MasterTable, range: PositionRange) -> EventRange:
-        """A range, parted where the master ends now."""
-        version, partitions = table.found(), table.partitions
+        """A range, split at the present end of the master."""
+        version, partitions = table.newest_or_none(), table.partitions
         if version is None:
             return EventRange(range, Position.start(partitions), (None,) * partitions)
         return EventRange(range, version.position, version.highs, version)
 
     @staticmethod
     def whole(table: MasterTable, log: LogReader | None) -> EventRange:
-        """All events up to the log's end. It is asked for after the version, which thus has no
-        event beyond it.
+        """All events up to the log's end, which is read after the version, so that no event of the
+        version is beyond it.
         """
-        parted = EventRange.of(table, PositionRange.before(Position.start(table.partitions)))
-        end = log.end().latest(parted.boundary) if log else parted.boundary
-        return replace(parted, range=PositionRange.before(end))
+        split = EventRange.of(table, PositionRange.before(Position.start(table.partitions)))
+        end = log.end().latest(split.boundary) if log else split.boundary
+        return replace(split, range=PositionRange.before(end))
 
     @property
     def archived(self) -> PositionRange:
@@ -80,7 +81,7 @@ class EventRange:
 
     @property
     def logged(self) -> PositionRange:
-        """What the log is read for: from the boundary, also where the range begins after it."""
+        """The range to read from the log: from the boundary, even if the range begins later."""
         return PositionRange(self.boundary, self.range.upper.latest(self.boundary))
 
     def files(self, status: EventStatus = EventStatus.EVENT) -> list[MasterFile]:
@@ -95,7 +96,7 @@ class EventRange:
     def logged_events(
         self, log: LogReader, decoder: Decoder, schema: pa.Schema
     ) -> Iterator[tuple[int, DecodedEvents]]:
-        """The events that the log has, in these columns, in parts, each with its partition."""
+        """The events in the log, with these columns, in batches, each with its partition."""
         for part in self.log_intervals(log, decoder):
             first = self.range.lower.offsets[part.partition]
             for decoded in part.decoded(raw=RAW in schema.names):
@@ -106,14 +107,14 @@ class EventRange:
                 yield part.partition, replace(decoded, table=events)
 
 
-def parted_again(read: Callable[[], T], forget: Callable[[], None] = lambda: None) -> T:
-    """Read; once more if retention has removed from the log what was to be read there, because the
-    newest version of the master has it.
+def read_with_retry(read: Callable[[], T], reset: Callable[[], None] = lambda: None) -> T:
+    """Read, and once more if retention has removed the events from the log meanwhile: the newest
+    version of the master has them.
     """
     try:
         return read()
     except NotFound:
-        forget()
+        reset()
         return read()
 
 
@@ -141,42 +142,44 @@ class RangeReader:
         return open_reader(self.log).end()
 
     def read(self, range: PositionRange) -> pa.Table:
-        return parted_again(lambda: self._read(range), self._highs.clear)
+        return read_with_retry(lambda: self._read(range), self._highs.clear)
 
     def _read(self, range: PositionRange) -> pa.Table:
-        parted, log = self._parted(range), open_reader(self.log)
-        tables, after = [self._archived(parted)], list(parted.highs)
-        for partition, decoded in parted.logged_events(log, self.decoder, self.schema):
+        split, log = self._split(range), open_reader(self.log)
+        tables, after = [self._archived(split)], list(split.highs)
+        for partition, decoded in split.logged_events(log, self.decoder, self.schema):
             tables.append(decoded.table)
             after[partition] = decoded.high_us
-        if parted.boundary <= range.upper:
-            self._remember(range.upper, tuple(after))
+        if split.boundary <= range.upper:
+            self._cache(range.upper, tuple(after))
         return pa.concat_tables(tables).sort_by([(PARTITION, "ascending"), (OFFSET, "ascending")])
 
-    def _parted(self, range: PositionRange) -> EventRange:
+    def _split(self, range: PositionRange) -> EventRange:
         if highs := self._highs.get(range.lower):
             return EventRange(range, range.lower, highs)
         return EventRange.of(self.table, range)
 
-    def _archived(self, parted: EventRange) -> pa.Table:
-        if not (files := parted.files()):
+    def _archived(self, split: EventRange) -> pa.Table:
+        if not (files := split.files()):
             return self.schema.empty_table()
         self._check(files)
         wanted = pc.scalar(False)
-        for partition, interval in parted.archived.intervals():
+        for partition, interval in split.archived.intervals():
             wanted |= _within(partition, interval)
         return read_rows(files, self.table.schema, self.schema.names, wanted).cast(self.schema)
 
     def _check(self, files: list[MasterFile]) -> None:
-        """Hash each file once: a range is a small part of it. After that its pages are verified."""
-        sound(file for file in files if file.path not in self._sound)
+        """Hash each file once only, because a range is a small part of it; Parquet's page checksums
+        are verified at every read.
+        """
+        verify_files(file for file in files if file.path not in self._sound)
         if len(self._sound) > _SOUND_MAX:
             self._sound.clear()
         self._sound.update(file.path for file in files)
 
-    def _remember(self, position: Position, highs: Highs) -> None:
+    def _cache(self, position: Position, highs: Highs) -> None:
         self._highs[position] = highs
-        if len(self._highs) > _REMEMBERED:
+        if len(self._highs) > _CACHED_POSITIONS:
             self._highs.popitem(last=False)
 
 

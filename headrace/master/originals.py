@@ -1,9 +1,10 @@
-"""The records of a master that were no duplicates when they were accepted, with their bytes.
+"""The records of a master that were not duplicates when they were accepted, with their bytes: the
+ids that deduplication must know.
 
-A record that could not be read later is a dead letter here and was an event in the log, where its
-id was taken. What the log marks as refused, such as a conflict, was none. A master that does not go
-as far as the range is refused: an id that was not read would be taken for a new one.
-tests/master/test_originals.py compares with the log.
+A record that could not be decoded is a dead letter in the master, but its id was registered when
+the log accepted it. Records that the log has marked as refused, such as conflicts, have registered
+no id. A master that ends before the range is an error: an id that was not read would be accepted
+again. tests/master/test_originals.py compares with the log.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from headrace.core.errors import CorruptMaster
 from headrace.core.event import OFFSET, RAW, REASON, EventStatus
 from headrace.core.position import Interval
 from headrace.log.decode import MARKED
-from headrace.master.parquet import read_in_order, sound
-from headrace.master.version import MasterFile, found_version
+from headrace.master.parquet import read_in_order, verify_files
+from headrace.master.version import MasterFile, newest_version
 
 _MARKED = pa.array(MARKED.values(), pa.string())
 _ORIGINAL = (EventStatus.EVENT.word, EventStatus.DEAD_LETTER.word)
@@ -28,19 +29,19 @@ _ORIGINAL = (EventStatus.EVENT.word, EventStatus.DEAD_LETTER.word)
 def originals(
     path: Path, partitions: int, partition: int, interval: Interval
 ) -> Iterator[tuple[Sequence[bytes], int]]:
-    """The originals of a partition's range, in batches; with the last one comes its end."""
-    version = found_version(path, partitions)
+    """The originals of a partition's range, in batches; the last one has the end of the range."""
+    version = newest_version(path, partitions)
     held = version.position.offsets[partition] if version else 0
     if version is None or held < interval.upper:
         raise CorruptMaster(
             f"the master of '{path.name}' ends at offset {held} of partition {partition}, and the "
             f"log begins at {interval.upper}",
-            detail="the ids of the records between are not known, so they could be counted twice.",
+            detail="the ids of the records between are unknown, so duplicates could be accepted.",
             hint="restore a whole backup with `headrace restore`.",
             origin=str(path),
         )
     wanted = [file for file in version.files if _wanted(file, partition, interval)]
-    sound(wanted)
+    verify_files(wanted)
     offset = pc.field(OFFSET)
     inside = (offset >= interval.lower) & (offset < interval.upper)
     for batch in read_in_order(wanted, [RAW, REASON], inside) if wanted else ():

@@ -1,9 +1,9 @@
 """The Parquet files of a master. A file is named by the SHA-256 of its bytes, so the Delta log,
-which names the files of a version, says what must be in them.
+which lists the files of a version, fixes their content.
 
-Whoever reads whole files (a build, an audit, a query, a compaction) hashes them first; whoever
-reads a few pages of a file again and again hashes it once and has the pages' own checksums verified
-each time. Damage is CorruptMaster, which names the file and its offsets, and never an answer.
+Readers of whole files (builds, audits, queries, compaction) hash them first; readers of a few pages
+at a time hash a file once and verify the page checksums at every read. Damage is CorruptMaster,
+which names the file and its offsets, and never a wrong answer.
 tests/master/test_damage.py flips bits all over a file, for each reader.
 """
 
@@ -32,7 +32,7 @@ class FileWriter:
         status, day, partition = self._place = place
         self._master, self._schema = master, schema
         self._folder = f"{STATUS}={status}/{DAY}={day}/{LANE}={partition}"
-        # The name must be one that a vacuum finds, should this process be killed.
+        # The name must match what a vacuum removes, in case this process is killed.
         self._draft = master / self._folder / f"{uuid.uuid4().hex}.parquet"
         make_folder(self._draft.parent)
         self._writer = pq.ParquetWriter(
@@ -49,7 +49,7 @@ class FileWriter:
         self._writer.write_table(rows.select(self._schema.names).cast(self._schema))
 
     def close(self) -> MasterFile:
-        """Make the file durable, under its own name: a power cut must not take it from a commit."""
+        """Make the file durable under its final name, before a commit references it."""
         self._writer.close()
         sync(self._draft)
         name = f"{self._folder}/{digest_of(self._draft)}.parquet"
@@ -60,7 +60,7 @@ class FileWriter:
 
 
 def damage_of(file: MasterFile) -> str | None:
-    """What is wrong with the bytes of a file, if anything is."""
+    """The damage of a file; None if its bytes are those that were written."""
     try:
         return None if digest_of(Path(file.path)) == file.digest else "its bytes have changed"
     except FileNotFoundError:
@@ -69,8 +69,8 @@ def damage_of(file: MasterFile) -> str | None:
         return f"it cannot be read: {error.strerror}"
 
 
-def sound(files: Iterable[MasterFile]) -> list[str]:
-    """The paths of files whose bytes are those that were written; else CorruptMaster."""
+def verify_files(files: Iterable[MasterFile]) -> list[str]:
+    """The paths of these files; CorruptMaster if the bytes of one have changed."""
     paths = []
     for file in files:
         if damage := damage_of(file):
@@ -96,8 +96,8 @@ def read_rows(
     columns: Sequence[str],
     where: pc.Expression | None = None,
 ) -> pa.Table:
-    """Rows of these files. A file from before a column was declared lacks it, and gives nulls."""
-    with _told(files):
+    """Rows of these files. A column that was declared later than a file was written is NULL."""
+    with _damage_named(files):
         return _dataset(files, schema).to_table(columns=list(columns), filter=where)
 
 
@@ -106,19 +106,19 @@ def read_in_order(
     columns: pa.Schema | list[str],
     where: pc.Expression | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of these files, one file after the other, without holding them all: the columns of a
-    schema, or some that every file has.
+    """Rows of these files, streamed file by file: the columns of a schema, or columns that every
+    file has.
     """
     schema = columns if isinstance(columns, pa.Schema) else None
     names = columns.names if isinstance(columns, pa.Schema) else columns
-    with _told(files):
+    with _damage_named(files):
         yield from _dataset(files, schema).to_batches(
             columns=names, filter=where, batch_readahead=1, fragment_readahead=1
         )
 
 
 def _dataset(files: Sequence[MasterFile], schema: pa.Schema | None) -> Any:
-    # It imports pandas, which takes half a second that most processes need not spend.
+    # This imports pandas, which takes half a second; most processes do not need it.
     import pyarrow.dataset as ds
 
     options = ds.ParquetFragmentScanOptions(page_checksum_verification=True)
@@ -127,10 +127,10 @@ def _dataset(files: Sequence[MasterFile], schema: pa.Schema | None) -> Any:
 
 
 @contextlib.contextmanager
-def _told(files: Sequence[MasterFile]) -> Iterator[None]:
-    """Say which file was damaged, where reading has failed for that."""
+def _damage_named(files: Sequence[MasterFile]) -> Iterator[None]:
+    """If reading fails because a file is damaged, raise the error that names the file."""
     try:
         yield
     except (OSError, pa.ArrowException):
-        sound(files)
+        verify_files(files)
         raise

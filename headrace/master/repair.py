@@ -2,10 +2,10 @@
 
 The files of one status, day and partition do not overlap, so the records of a file are exactly
 those of its range with its status and day. Lateness was decided by the highest event time before
-them, which the files before it have. A column that was added later is NULL in older rows: the name
-of the file says with which columns its bytes were written. Where none give that name, or the number
-of records is another one, nothing changes.
-tests/master/test_repair.py compares every row with what was there before.
+them, which is in the files before it. A column that was added later is NULL in older rows: which
+columns there were is found by comparing the digest in the file's name. If no set of columns gives
+that digest, or the number of records differs, nothing is changed.
+tests/master/test_repair.py compares every row with the original.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from headrace.core.time import from_iso
 from headrace.log.interval import LogInterval
 from headrace.log.opening import open_reader
 from headrace.master.decoding import declared_of, declared_schema, decoder_of
-from headrace.master.parquet import FileWriter, read_rows, sound
+from headrace.master.parquet import FileWriter, read_rows, verify_files
 from headrace.master.table import MasterTable, added_fields, file_schema
-from headrace.master.version import MasterFile, MasterVersion, found_version
+from headrace.master.version import MasterFile, MasterVersion, newest_version
 
 
 def repair(stream: StreamPlan, log: LogAddress, master: Path, file: MasterFile) -> None:
     """Write a file of the newest version again; CorruptMaster, CorruptLog or NotFound if the log
     does not have its records. `stream` is as it was deployed.
     """
-    version = found_version(master, stream.partitions)
+    version = newest_version(master, stream.partitions)
     assert version is not None, "a file of a version has a table"
     forms = _forms(stream, version)
-    # The table as it is: a column that was deployed and is in no file yet is not added here.
+    # The table as it is: a deployed column that is not in the table yet is not added here.
     table = MasterTable(master, declared_schema(forms[0]), stream.partitions)
     interval = Interval(file.first_offset, file.next_offset)
     high = _high_before(stream, table, version, file)
@@ -46,14 +46,14 @@ def repair(stream: StreamPlan, log: LogAddress, master: Path, file: MasterFile) 
     parts = [
         LogInterval(reader, decoder_of(form), file.partition, interval, high) for form in forms
     ]
-    made = _remade(parts, master, file)
-    # The same rows written in the same parts are the same bytes, which have the same name.
+    made = _rewrite(parts, master, file)
+    # The same rows in the same batches give the same bytes, hence the same name.
     if made.digest != file.digest:
         table.replace(version, [file], [made])
 
 
 def _forms(stream: StreamPlan, version: MasterVersion) -> list[StreamPlan]:
-    """The stream with the columns that the table has had, the newest form first."""
+    """The stream with each set of columns that the table has had, the newest first."""
     added = added_fields(pa.schema(version.delta.schema()))
     had = [version.columns - set(added[many:]) for many in range(len(added), -1, -1)]
     return [
@@ -62,14 +62,14 @@ def _forms(stream: StreamPlan, version: MasterVersion) -> list[StreamPlan]:
     ]
 
 
-def _remade(parts: list[LogInterval], master: Path, file: MasterFile) -> MasterFile:
-    """The file as one of the forms writes it. Without its own bytes it is certain only if there was
-    one form: then a compaction has cut the same rows into other parts. What another form has
-    written stays for a vacuum, because a file of an older version may have that name.
+def _rewrite(parts: list[LogInterval], master: Path, file: MasterFile) -> MasterFile:
+    """Write the file with each set of columns until the digest matches. Another digest is accepted
+    only if there was one set: compaction has then written the same rows in other batches. Files of
+    the other sets are left to a vacuum, because an older version may have a file of that name.
     """
     rows = 0
     for part in parts:
-        made = _written(part, master, file)
+        made = _write(part, master, file)
         if made.digest == file.digest or (len(parts) == 1 and made.rows == file.rows):
             return made
         rows = max(rows, made.rows)
@@ -80,7 +80,7 @@ def _remade(parts: list[LogInterval], master: Path, file: MasterFile) -> MasterF
             origin=file.path,
         )
     raise CorruptMaster(
-        "a damaged file cannot be written again: it is not known which of its rows are older than "
+        "a damaged file cannot be written again: it is unknown which of its rows are older than "
         "the columns that were added to the stream",
         detail="older rows have NULL there, and the file was compacted or written by an older "
         "library.",
@@ -89,7 +89,7 @@ def _remade(parts: list[LogInterval], master: Path, file: MasterFile) -> MasterF
     )
 
 
-def _written(part: LogInterval, master: Path, file: MasterFile) -> MasterFile:
+def _write(part: LogInterval, master: Path, file: MasterFile) -> MasterFile:
     schema = file_schema(declared_of(part.decoder))
     writer = FileWriter(master, schema, (file.status, file.day, file.partition))
     status = next(status for status in EventStatus if status.word == file.status)
@@ -104,7 +104,7 @@ def _written(part: LogInterval, master: Path, file: MasterFile) -> MasterFile:
 def _high_before(
     stream: StreamPlan, table: MasterTable, version: MasterVersion, file: MasterFile
 ) -> int | None:
-    """The highest event time before a file's first record, as far as it moves the watermark."""
+    """The highest event time before a file's first record, of events that move the watermark."""
     if stream.watermark is None:
         return None
     files = [
@@ -115,7 +115,7 @@ def _high_before(
     ]
     if not files:
         return None
-    sound(files)
+    verify_files(files)
     column = stream.schema.find(stream.watermark[0])
     assert column is not None
     before = pc.field(OFFSET) < file.first_offset

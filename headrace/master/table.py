@@ -1,13 +1,13 @@
 """The master dataset of a stream: a Delta table to which whole position ranges are appended, once
 each.
 
-Every accepted event is one row, whatever became of it: the partition column `_status` says event,
-duplicate or dead_letter. So one commit moves a range, and the balance
+Every accepted record is one row; the partition column `_status` is event, duplicate or dead_letter.
+So one commit archives a range, and the balance
     archived = events + duplicates + dead letters
 can be read from one version's file list. The position is kept as the table's application
 transactions, one a log partition, in the same commit as the files.
-Delta syncs nothing, so each commit is synced here before its files may stand for anything else, and
-Delta's summary of its log before the commits that it stands for are removed.
+Delta does not call fsync, so each commit is synced here before events may be removed elsewhere, and
+each checkpoint of the Delta log before the commits that it replaces are removed.
 tests/master/test_table.py checks this, and that a range is never appended twice.
 """
 
@@ -43,13 +43,13 @@ from headrace.master.version import (
     MASTER,
     MasterFile,
     MasterVersion,
-    found_version,
+    newest_version,
 )
 
-# Every so many commits Delta sums up its log, so that whoever opens the table reads few files.
+# Delta's log is checkpointed every so many commits, so that opening the table reads few files.
 CHECKPOINT_COMMITS = 10
-# What was replaced stays so long for those who still read an older version: files of rows, and
-# files of the log, of which there would be half a million in a month.
+# Replaced files are kept so long for readers of an older version: data files, and files of the
+# Delta log, of which there would be half a million in a month.
 KEPT_HOURS = 1
 _CONFIGURATION = {
     "delta.checkpointInterval": str(CHECKPOINT_COMMITS),
@@ -58,8 +58,8 @@ _CONFIGURATION = {
     FORMAT: str(MASTER.newest),
 }
 _INDEXED = "delta.dataSkippingStatsColumns"
-_SUMMARY = "_last_checkpoint"
-_APART = [STATUS, DAY, LANE]
+_LAST_CHECKPOINT = "_last_checkpoint"
+_PARTITION_BY = [STATUS, DAY, LANE]
 _HIDDEN = [
     (PARTITION, pa.int32()),
     (OFFSET, pa.int64()),
@@ -78,9 +78,9 @@ def file_schema(declared: pa.Schema) -> pa.Schema:
 
 
 def indexed_columns(schema: pa.Schema) -> str:
-    """The columns of which Delta keeps statistics. Only the offsets are asked for, and of many
-    columns Delta would leave them out; but delta-rs finds none in a table with a struct of which it
-    keeps none.
+    """The columns of which Delta keeps statistics: only the offsets are needed, and by default
+    Delta keeps those of the first columns only. Structs are included because delta-rs cannot read
+    the statistics of a table with a struct that has none.
     """
     structs = [field.name for field in schema if pa.types.is_struct(field.type)]
     return ",".join([OFFSET, *structs])
@@ -88,13 +88,13 @@ def indexed_columns(schema: pa.Schema) -> str:
 
 def declared_fields(table: pa.Schema) -> pa.Schema:
     """The declared columns of a table."""
-    own = {*_APART, *(name for name, _ in _HIDDEN)}
+    own = {*_PARTITION_BY, *(name for name, _ in _HIDDEN)}
     return pa.schema([field for field in table if field.name not in own])
 
 
 def added_fields(table: pa.Schema) -> list[str]:
-    """The declared columns that were added to a table, in that order: Delta has put them behind the
-    hidden ones.
+    """The declared columns that were added to a table later, in that order: Delta appends them
+    after the hidden ones.
     """
     first = table.names.index(PARTITION)
     return [name for name in declared_fields(table).names if table.names.index(name) > first]
@@ -108,38 +108,38 @@ class MasterTable:
         self.schema = file_schema(declared)
         self._log, self._synced = path / "_delta_log", -1
         self._last: MasterVersion | None = None
-        apart = pa.schema([pa.field(name, pa.string()) for name in _APART])
-        self._table_schema = pa.unify_schemas([self.schema, apart])
+        partition_columns = pa.schema([pa.field(name, pa.string()) for name in _PARTITION_BY])
+        self._table_schema = pa.unify_schemas([self.schema, partition_columns])
 
-    def found(self) -> MasterVersion | None:
-        """The newest version, if there is one: for readers, who make nothing."""
+    def newest_or_none(self) -> MasterVersion | None:
+        """The newest version, for readers; None if there is no table yet."""
         version = self._last
         if version is None or not version.is_newest():
-            version = self._last = found_version(self.path, self.partitions)
+            version = self._last = newest_version(self.path, self.partitions)
         return version
 
     def newest(self) -> MasterVersion:
-        """The newest version, made if there is none; one of an earlier format is migrated, and new
-        declared columns are added.
+        """The newest version. The table is created if there is none, migrated if its format is
+        older, and gets new declared columns.
         """
         from deltalake import Schema
 
-        version = self.found() or self._made()
+        version = self.newest_or_none() or self._create()
         if version.format < MASTER.newest:
-            version = self._migrated(version)
+            version = self._migrate(version)
         added = [field for field in self._table_schema if field.name not in version.columns]
         if not added:
             return version
         if any(pa.types.is_struct(field.type) for field in added):
-            # Before the column is there: without it nobody could read the offsets of files.
+            # Before the column is added: without it the offsets of files could not be read.
             version.delta.alter.set_table_properties({_INDEXED: indexed_columns(self.schema)})
         version.delta.alter.add_columns(
             list(Schema.from_arrow(pa.schema(added)).fields), post_commithook_properties=_no_hooks()
         )
         return self._committed()
 
-    def _migrated(self, version: MasterVersion) -> MasterVersion:
-        """Version 1 has nothing that version 0 does not have but the property that says so."""
+    def _migrate(self, version: MasterVersion) -> MasterVersion:
+        """Version 1 differs from version 0 only in the property with the version."""
         version.delta.alter.set_table_properties(
             {FORMAT: str(MASTER.newest)},
             raise_if_not_exists=False,  # Delta does not know the property
@@ -150,7 +150,7 @@ class MasterTable:
         return migrated
 
     def durable(self) -> MasterVersion:
-        """The newest version after a sync: what it has may be removed elsewhere."""
+        """The newest version after a sync: its events may be removed elsewhere."""
         version = self.newest()
         if (number := version.delta.version()) > self._synced:
             for commit in self._log.glob("*.json"):
@@ -162,36 +162,36 @@ class MasterTable:
         return version
 
     def _committed(self) -> MasterVersion:
-        """The newest version, durable, after a commit; from time to time the log is summed up."""
+        """The newest version, durable, after a commit; the Delta log is checkpointed if due."""
         version = self.durable()
-        if version.delta.version() - self._summed_up() >= CHECKPOINT_COMMITS:
-            self._sum_up(version)
+        if version.delta.version() - self._checkpoint_version() >= CHECKPOINT_COMMITS:
+            self._checkpoint(version)
         return version
 
-    def _summed_up(self) -> int:
-        """The last version up to which Delta's log is summed up."""
+    def _checkpoint_version(self) -> int:
+        """The version of the newest checkpoint; -1 if there is none."""
         try:
-            return int(msgspec.json.decode((self._log / _SUMMARY).read_bytes())["version"])
+            return int(msgspec.json.decode((self._log / _LAST_CHECKPOINT).read_bytes())["version"])
         except FileNotFoundError:
             return -1
 
-    def _sum_up(self, version: MasterVersion) -> None:
+    def _checkpoint(self, version: MasterVersion) -> None:
         version.delta.create_checkpoint()
         sync(self._log / f"{version.delta.version():020}.checkpoint.parquet")
-        sync(self._log / _SUMMARY)
+        sync(self._log / _LAST_CHECKPOINT)
         sync(self._log)
         version.delta.cleanup_metadata()
 
-    def _made(self) -> MasterVersion:
+    def _create(self) -> MasterVersion:
         from deltalake import DeltaTable, Schema
 
         make_folder(self.path)
         DeltaTable.create(
             str(self.path),
             Schema.from_arrow(self._table_schema),
-            partition_by=_APART,
+            partition_by=_PARTITION_BY,
             name=self.path.name,
-            mode="ignore",  # somebody else may have made it meanwhile
+            mode="ignore",  # another process may have created it meanwhile
             configuration=_CONFIGURATION | {_INDEXED: indexed_columns(self.schema)},
             post_commithook_properties=_no_hooks(),
             raise_if_key_not_exists=False,  # Delta does not know the property of the format
@@ -205,19 +205,19 @@ class MasterTable:
         from deltalake import CommitProperties, Transaction
 
         version = self.newest()
-        # The table takes any transaction number, also an older one, so the order is checked here.
+        # Delta accepts any transaction number, even an older one, so the order is checked here.
         if version.position != range.lower:
-            raise ValueError(f"the master is at {version.position}, but {range.lower} was archived")
+            raise ValueError(f"expected a range from {version.position}, got {range.lower}")
         marks = [Transaction(f"offset-{n}", offset) for n, offset in enumerate(range.upper.offsets)]
         marks += [
             Transaction(f"high-{n}", high) for n, high in enumerate(highs) if high is not None
         ]
         failpoint("archive.committing")
         version.delta.create_write_transaction(
-            [_added(file, data_change=True) for file in files],
+            [_add_action(file, data_change=True) for file in files],
             "append",
             self._table_schema,
-            partition_by=_APART,
+            partition_by=_PARTITION_BY,
             commit_properties=CommitProperties(app_transactions=marks),
             post_commithook_properties=_no_hooks(),
         )
@@ -227,22 +227,22 @@ class MasterTable:
     def replace(
         self, version: MasterVersion, old: Sequence[MasterFile], new: Sequence[MasterFile]
     ) -> None:
-        """Let the new files stand for the old ones of a version; they hold the same records."""
+        """Replace old files of a version by new ones with the same records."""
         from deltalake.transaction import RemoveAction
 
         now_ms = now_us() // 1_000
         removed = [RemoveAction(version.name_of(file), False, now_ms) for file in old]
         version.delta.create_write_transaction(
-            [*removed, *(_added(file, data_change=False) for file in new)],
+            [*removed, *(_add_action(file, data_change=False) for file in new)],
             "append",
             self._table_schema,
-            partition_by=_APART,
+            partition_by=_PARTITION_BY,
             post_commithook_properties=_no_hooks(),
         )
         self._committed()
 
     def vacuum(self) -> None:
-        """Remove all files that no version names, also what a killed process had written."""
+        """Remove all files that no version references, also those of a killed process."""
         self.durable().delta.vacuum(
             retention_hours=KEPT_HOURS,
             enforce_retention_duration=False,
@@ -256,7 +256,7 @@ class MasterTable:
 def event_files(
     files: Iterable[MasterFile], range: PositionRange, status: EventStatus = EventStatus.EVENT
 ) -> list[MasterFile]:
-    """The files that may hold events of the range; or records of another status."""
+    """The files that may have events of the range, or records of another status."""
     wanted = dict(range.intervals())
     return [
         file
@@ -269,7 +269,7 @@ def event_files(
 
 
 def counts(files: Iterable[MasterFile]) -> dict[str, int]:
-    """Rows by what became of the event."""
+    """The number of rows by status."""
     totals = {status.word: 0 for status in EventStatus}
     for file in files:
         totals[file.status] += file.rows
@@ -277,13 +277,13 @@ def counts(files: Iterable[MasterFile]) -> dict[str, int]:
 
 
 def _no_hooks() -> Any:
-    """Delta would sum up its log and remove commits on its own, before either is durable."""
+    """Without these, Delta would write checkpoints and remove commits before they are durable."""
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
-def _added(file: MasterFile, data_change: bool) -> Any:
+def _add_action(file: MasterFile, data_change: bool) -> Any:
     from deltalake.transaction import AddAction
 
     place = {STATUS: file.status, DAY: file.day, LANE: str(file.partition)}

@@ -1,9 +1,9 @@
-"""One version of a master: how far it goes, the highest event times there, and its files. They
-belong together, so whoever needs two of them takes them from one version.
+"""One version of a master: its end position, the highest event times there, and its files. They are
+consistent only within one version.
 
-A version never changes, and is kept until there is a newer one: to read Delta's log costs
+A version is immutable and is cached until there is a newer one: reading Delta's log takes
 milliseconds, and a thread for each commit since the last checkpoint. tests/master/test_table.py
-checks that a newer one is seen, whoever makes it.
+checks that a newer version is noticed, whichever process commits it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from headrace.core.event import OFFSET, STATUS
 from headrace.core.format_version import FormatVersions
 from headrace.core.position import Position
 
-# What files are set apart by, beside their status: the day of arrival, and the log's partition once
-# more. Offsets of two partitions say nothing of each other, so no file has both.
+# The partition columns besides the status: the day of arrival, and the partition of the log.
+# Offsets of two log partitions cannot be compared, so no file has records of both.
 DAY, LANE = "_day", "_lane"
-# The version of a master's format is a property of its table. Version 0 has none, and is the same.
+# The format version of a master is a property of its table. Version 0 lacks the property.
 MASTER, FORMAT = FormatVersions("master", newest=1), "headrace.format"
 
 
 @dataclass(frozen=True, slots=True)
 class MasterFile:
-    """One Parquet file of the table and what is known of it without opening it."""
+    """One Parquet file of the table, as the Delta log describes it."""
 
     path: str
     rows: int
@@ -47,12 +47,12 @@ class MasterFile:
 
     @property
     def stream(self) -> str:
-        """Whose master it is of, for a file of a version."""
+        """The stream of the file, taken from its path."""
         return Path(self.path).parents[3].name
 
 
 class MasterVersion:
-    """What the table was after one of its commits."""
+    """A snapshot of the table after one of its commits."""
 
     def __init__(self, path: Path, partitions: int) -> None:
         from deltalake import DeltaTable
@@ -72,13 +72,13 @@ class MasterVersion:
         self._next = self._log / f"{self.delta.version() + 1:020}.json"
 
     def is_newest(self) -> bool:
-        """Whether no commit has come since. They are numbered one after the other, and one that
-        is no longer there because Delta has summed it up has changed the folder.
+        """Whether there is no later commit. Commits have consecutive numbers; one that was already
+        removed after a checkpoint has changed the folder's modification time.
         """
         return not self._next.exists() and self._log.stat().st_mtime_ns == self._changed_at
 
     def name_of(self, file: MasterFile) -> str:
-        """The name under which the table knows a file of this version."""
+        """The path of a file within the table."""
         return str(Path(file.path).relative_to(self._path))
 
     @cached_property
@@ -105,13 +105,13 @@ class MasterVersion:
         return files
 
     def _check(self, files: tuple[MasterFile, ...]) -> None:
-        """Every record before the position is in one file, so the numbers of the log must agree."""
+        """Every record before the position is in exactly one file, so the counts must agree."""
         held = [0] * len(self.position.offsets)
         for file in files:
             held[file.partition] += file.rows
             if not 0 <= file.first_offset <= file.next_offset - file.rows:
                 raise self._contradiction(
-                    f"{Path(file.path).name} is said to hold {file.rows} records with offsets "
+                    f"{Path(file.path).name} is listed with {file.rows} records at offsets "
                     f"[{file.first_offset}, {file.next_offset})"
                 )
         for partition, (rows, offset) in enumerate(zip(held, self.position.offsets, strict=True)):
@@ -121,15 +121,15 @@ class MasterVersion:
                     "records"
                 )
 
-    def _contradiction(self, told: str) -> CorruptMaster:
+    def _contradiction(self, what: str) -> CorruptMaster:
         return CorruptMaster(
-            f"the Delta log of the master of '{self._path.name}' contradicts itself: {told}",
+            f"the Delta log of the master of '{self._path.name}' is inconsistent: {what}",
             hint="restore a backup; nothing was changed.",
             origin=str(self._log),
         )
 
 
-def found_version(path: Path, partitions: int) -> MasterVersion | None:
+def newest_version(path: Path, partitions: int) -> MasterVersion | None:
     """The newest version of the table at a path, if there is one."""
     from deltalake import DeltaTable
 

@@ -1,1 +1,1 @@
-"""The only room that acts: apply, supervise, recover, schedule."""
+"""The package that runs projects: start, deploy, schedule, supervise, recover."""

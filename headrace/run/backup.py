@@ -1,12 +1,12 @@
-"""A backup: a copy of all that a project keeps, as it was at one moment, made while it runs.
+"""A backup: a consistent copy of a project's state, made while the project runs.
 
-The store is copied first, then a version of the master is chosen, whose files are held by links,
-then the ends of the logs, and with them, in one step, the progress of imports. The logs are copied
-at once, before retention removes what was chosen, and the masters after them, which take long. So
-nothing in the copy is ahead of its log, and no file of an import is taken again or passed over.
-What lies between store and log is counted after a restore as after a restart. The copy is read
-back, and only then gets its manifest: a folder without one is no backup. A restore is all or
-nothing: one rename.
+The order of the steps makes it consistent. First the store is copied. Then a version of each master
+is chosen and its files are hard-linked, so that they cannot be removed. Then the ends of the logs
+and the cursors of file imports are read in one step. The logs are copied before the masters,
+because retention may remove log segments. So nothing in the copy is ahead of its log, and no
+imported file is read twice or skipped. Events between store and log are processed after a restore
+as after a restart. The copy is verified, and only then gets its manifest: a folder without a
+manifest is not a backup. A restore is atomic: one rename.
 tests/run/test_backup.py restores what was copied while events came in.
 """
 
@@ -27,20 +27,20 @@ from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
 from headrace.define.layout import Layout
 from headrace.ingest.file_cursors import pause_imports
-from headrace.log.opening import copy_log, snapshot
+from headrace.log.opening import copy_log, logs_in, snapshot
 from headrace.master.copy import copy_master, link_files
-from headrace.master.version import found_version
+from headrace.master.version import newest_version
 from headrace.run.lock import RunLock, started_at
-from headrace.run.parts import is_written, topics_of
-from headrace.run.verify import Verified, verify
+from headrace.run.state_check import has_writer
+from headrace.run.verify import VerifyResult, verify
 from headrace.serving.sinks import renew_incarnation
 from headrace.serving.sqlite_files import copy_database, edit_store
 
 MANIFEST, FORMAT = "manifest.json", 1
 PATIENCE_S = 60.0
-# What is made anew when it is missing; a restore may be done over it. The lock is the last to go:
-# no run begins in a state that is about to be replaced.
-_PASSING = (
+# Files that every run creates again; a restore may replace them. The lock is removed last, so that
+# no run starts in a state that is about to be replaced.
+_TRANSIENT = (
     "run.json",
     "run.token",
     "server.key",
@@ -59,7 +59,7 @@ class CopiedFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """What a backup consists of; it is written last."""
+    """The files of a backup with their checksums; it is written last."""
 
     format: int
     headrace: str
@@ -73,8 +73,8 @@ class Manifest(msgspec.Struct, frozen=True):
 
 
 def backup(layout: Layout, project: str, target: Path, clock: Clock = now_us) -> Manifest:
-    """Copy all that is kept into a new folder, and read the copy back."""
-    topics = topics_of(layout)
+    """Copy the project's state into a new folder, and verify the copy."""
+    topics = logs_in(layout.logs)
     if not topics:
         raise NotFound("the project has never run, so there is nothing to back up")
     _make(layout, target)
@@ -82,20 +82,22 @@ def backup(layout: Layout, project: str, target: Path, clock: Clock = now_us) ->
     with _removed_on_failure(target):
         _copy(layout, topics, Layout(target))
         _check(verify(Layout(target)), target)
-        return _described(Manifest(FORMAT, __version__, project, made_at, _listed(target)), target)
+        manifest = Manifest(FORMAT, __version__, project, made_at, _checksums(target))
+        _write_manifest(manifest, target)
+        return manifest
 
 
 def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
     for source, goal in ((layout.store, copy.store), (layout.access, copy.access)):
         if source.exists():
             copy_database(source, goal)
-    found = {name: found_version(layout.master(name), n) for name, n in topics.items()}
+    found = {name: newest_version(layout.master(name), n) for name, n in topics.items()}
     versions = {name: version for name, version in found.items() if version is not None}
     with _links(layout) as links:
         for name, version in versions.items():
             link_files(version, links / name)
         with pause_imports(layout.ingest, PATIENCE_S):
-            logs = {name: snapshot(layout.log(name), written=is_written(layout)) for name in topics}
+            logs = {name: snapshot(layout.log(name), written=has_writer(layout)) for name in topics}
             for file in sorted(layout.ingest.glob("*.json")):
                 copy_file(file, copy.ingest / file.name)
         for name, log in logs.items():
@@ -106,7 +108,7 @@ def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
 
 @contextmanager
 def _links(layout: Layout) -> Iterator[Path]:
-    """A folder for links, on the disk of the state; those of backups that were killed go."""
+    """A folder for hard links, on the disk of the state; folders of killed backups are removed."""
     folder = layout.work(f"backup-{os.getpid()}")
     for left in folder.parent.glob("backup-*"):
         if left == folder or started_at(int(left.name.rpartition("-")[2])) is None:
@@ -119,7 +121,7 @@ def _links(layout: Layout) -> Iterator[Path]:
 
 @contextmanager
 def _removed_on_failure(folder: Path) -> Iterator[None]:
-    """Half of a copy helps nobody, and is in the way of the next."""
+    """Remove an incomplete copy, so that the next attempt can use the folder."""
     try:
         yield
     except BaseException:
@@ -128,29 +130,29 @@ def _removed_on_failure(folder: Path) -> Iterator[None]:
 
 
 def _make(layout: Layout, target: Path) -> None:
-    """The folder, for its owner alone: users and their tokens' digests are in it."""
+    """Create the folder, readable by its owner only: it contains users and digests of tokens."""
     if target.resolve().is_relative_to(layout.state.resolve()):
-        raise Conflict(f"{target} lies in the state that is to be backed up")
+        raise Conflict(f"{target} is inside the state folder that is to be backed up")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise Conflict(
-            f"{target} is not empty, and a backup is not mixed with anything",
+            f"{target} is not empty, and a backup requires an empty folder",
             hint="give a folder that does not exist yet.",
         )
     target.mkdir(parents=True, exist_ok=True)
     target.chmod(0o700)
 
 
-def _check(read: Verified, target: Path) -> None:
-    if read.damages:
-        damage = read.damages[0]
+def _check(result: VerifyResult, target: Path) -> None:
+    if result.damages:
+        damage = result.damages[0]
         raise Unavailable(
-            f"the copy in {target} is not what was to be copied: {damage.problem}",
+            f"the copy in {target} is damaged: {damage.problem}",
             detail=damage.path,
-            hint="`headrace verify` says whether the project itself is sound; then try again.",
+            hint="check the project itself with `headrace verify`; then try again.",
         )
 
 
-def _listed(target: Path) -> dict[str, CopiedFile]:
+def _checksums(target: Path) -> dict[str, CopiedFile]:
     paths = sorted(path for path in target.rglob("*") if path.is_file())
     return {
         str(path.relative_to(target)): CopiedFile(path.stat().st_size, digest_of(path))
@@ -158,20 +160,19 @@ def _listed(target: Path) -> dict[str, CopiedFile]:
     }
 
 
-def _described(manifest: Manifest, target: Path) -> Manifest:
+def _write_manifest(manifest: Manifest, target: Path) -> None:
     draft = target / f"{MANIFEST}.new"
     draft.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=1))
     sync(draft)
     draft.replace(target / MANIFEST)
     sync(target)
-    return manifest
 
 
 def restore(layout: Layout, source: Path) -> Manifest:
-    """Make a backup the state of a project that has none."""
+    """Make a backup the state of a project that has no state."""
     manifest = _read(source)
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     try:
         _check_free(layout)
         fresh = layout.state.with_name(f"{layout.state.name}.restoring")
@@ -179,7 +180,7 @@ def restore(layout: Layout, source: Path) -> Manifest:
         with _removed_on_failure(fresh):
             for name, file in manifest.files.items():
                 _copy_checked(source / name, fresh / name, file)
-            _tell_sinks_apart(Layout(fresh).store)
+            _renew_pane_ids(Layout(fresh).store)
             fresh.chmod(0o700)
             _put_in_place(fresh, layout.state)
         sync(layout.state.parent)
@@ -188,9 +189,10 @@ def restore(layout: Layout, source: Path) -> Manifest:
     return manifest
 
 
-def _tell_sinks_apart(store: Path) -> None:
-    """What the project decided after the copy of its store is in the copy of its log: panes that
-    are decided again have other rows, and would be conflicts under the same ids.
+def _renew_pane_ids(store: Path) -> None:
+    """Give the panes that sinks deliver from now on new ids. The copied log may contain panes that
+    were delivered after the store was copied; the same panes are computed again with other rows,
+    and would be conflicts under the same ids.
     """
     if store.exists():
         with edit_store(store) as db:
@@ -198,10 +200,10 @@ def _tell_sinks_apart(store: Path) -> None:
 
 
 def _put_in_place(fresh: Path, state: Path) -> None:
-    for name in _PASSING:
+    for name in _TRANSIENT:
         _remove(state / name)
     try:
-        fresh.replace(state)  # over a folder that is empty now, or not at all
+        fresh.replace(state)  # fails if the folder is not empty
     except OSError as error:
         if error.errno not in (errno.EBUSY, errno.EXDEV):
             raise
@@ -218,9 +220,9 @@ def _read(source: Path) -> Manifest:
         manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=Manifest)
     except FileNotFoundError as error:
         raise BadBackup(
-            f"{source} is not a whole backup: it has no {MANIFEST}",
-            detail="it is written when everything else was copied and read back.",
-            hint="make another one with `headrace backup`, or take an older one.",
+            f"{source} is not a complete backup: it has no {MANIFEST}",
+            detail="the manifest is written after all files were copied and verified.",
+            hint="make another one with `headrace backup`, or use an older one.",
         ) from error
     except (OSError, msgspec.DecodeError) as error:
         raise BadBackup(f"{source / MANIFEST} cannot be read: {error}") from error
@@ -236,11 +238,11 @@ def _read(source: Path) -> Manifest:
 
 
 def _check_free(layout: Layout) -> None:
-    kept = [p.name for p in sorted(layout.state.iterdir()) if p.name not in _PASSING]
-    if kept:
+    names = [p.name for p in sorted(layout.state.iterdir()) if p.name not in _TRANSIENT]
+    if names:
         raise Conflict(
-            f"the project has a state already, in {layout.state}: {', '.join(kept)}",
-            detail="a backup is restored as a whole, and not into what is there.",
+            f"the project has a state already, in {layout.state}: {', '.join(names)}",
+            detail="a backup replaces the whole state and is not merged with an existing one.",
             hint="move that folder away first.",
         )
 
@@ -250,15 +252,15 @@ def _copy_checked(source: Path, target: Path, file: CopiedFile) -> None:
         digest = copy_file(source, target)
     except FileNotFoundError as error:
         raise BadBackup(
-            f"the backup is not whole: {source} is missing",
+            f"the backup is not complete: {source} is missing",
             detail="nothing was restored.",
-            hint="bring the file back, or take another backup.",
+            hint="bring the file back, or use another backup.",
         ) from error
     if digest != file.sha256:
         raise BadBackup(
-            f"the backup is damaged: {source} has other bytes than were written",
+            f"the backup is damaged: the checksum of {source} does not match",
             detail="nothing was restored.",
-            hint="take another backup.",
+            hint="use another backup.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Compiling with Spark's analyser: in a session that runs already, or one started for it."""
+"""Compiles a project with Spark's analyser, in a running session or in one of its own."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def processors_of(project: Project) -> dict[str, ProcessorDefinition]:
 
 
 def check_without_spark(project: Project) -> None:
-    """All that can be said about a project before Spark is asked."""
+    """Check all of a project that can be checked without Spark."""
     from headrace.compile.resolve import resolve
-    from headrace.compile.watches import expanded, in_words_of_watches
+    from headrace.compile.watches import errors_name_watches, expanded
 
     for stream in project.streams.values():
         check_options(stream)
-    with in_words_of_watches(project):
+    with errors_name_watches(project):
         resolve(expanded(project))
     functions_of(project)
     processors_of(project)
@@ -41,17 +41,17 @@ def check_without_spark(project: Project) -> None:
 
 
 def check_calls(project: Project, notifiers: Iterable[RuleDefinition | WatchDefinition]) -> None:
-    """Refuse a rule or watch that calls what functions.py does not give."""
+    """Reject a rule or watch that calls a function which functions.py does not define."""
     actions = load_actions(project.functions_file)
     for notifier in notifiers:
-        for called in (one.target for one in notifier.destinations if one.calls):
-            check_call(notifier, called, actions)
+        for function in (one.target for one in notifier.destinations if one.calls):
+            check_call(notifier, function, actions)
 
 
 def compile_with(spark: Any, project: Project) -> Plan:
-    """Compile in a session that runs."""
+    """Compile in a running session."""
+    from headrace.spark.added_definitions import check_added
     from headrace.spark.analyse import SparkAnalyser
-    from headrace.spark.fence_definitions import check_added
     from headrace.spark.functions import register_functions
 
     check_without_spark(project)
@@ -63,7 +63,7 @@ def compile_with(spark: Any, project: Project) -> Plan:
 
 
 def compile_in_spark(project: Project) -> Plan:
-    """Compile in a session of its own. Nothing is changed but scratch files."""
+    """Compile in a session of its own. Only scratch files are written."""
     check_without_spark(project)
     with session(project, "compile") as spark:
         return compile_with(spark, project)
@@ -71,7 +71,7 @@ def compile_in_spark(project: Project) -> Plan:
 
 @contextmanager
 def session(project: Project, purpose: str) -> Iterator[Any]:
-    """A Spark session for the time of a block."""
+    """A Spark session that is stopped at the end of the block."""
     from headrace.spark.session import start_session, stop_session
 
     layout = Layout.of(project)
@@ -88,7 +88,7 @@ def session(project: Project, purpose: str) -> Iterator[Any]:
 
 
 def deployed_plan(project: Project) -> Plan | None:
-    """The plan that was last deployed; no Spark is needed."""
+    """The plan that was last deployed. Requires no Spark."""
     layout = Layout.of(project)
     if not layout.store.is_file():
         return None

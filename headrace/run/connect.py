@@ -1,7 +1,7 @@
-"""How a command reaches a project: the instance that runs it, or its files.
+"""Connects a command to a project: over HTTP if it is running, otherwise to its files.
 
-A project that is stopping no longer listens but has its files still; a command waits for it, for a
-short time, and then asks the files. tests/run/test_connect.py stops one in between.
+A project that is stopping has closed its port but still holds the lock; a command waits for a short
+time until the lock is free. tests/run/test_connect.py stops a project in between.
 """
 
 from __future__ import annotations
@@ -18,33 +18,35 @@ from headrace.api.client import Remote
 from headrace.api.limits import policy_of
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.run.journal import keep_no_journal
+from headrace.run.lock import running_url
+from headrace.run.log_file import log_to_stderr
 from headrace.run.offline import Offline
-from headrace.run.remote import reached, running
+from headrace.run.remote import remote_of
 
-PATIENCE_S = 5.0
-_LOOK_S = 0.1
+WAIT_S_MAX = 5.0
+_POLL_S = 0.1
 
 
-def connect(project: Project, patience_s: float = PATIENCE_S) -> Remote | Offline:
+def connect(project: Project, wait_s_max: float = WAIT_S_MAX) -> Remote | Offline:
     """The service for a project; close it when done."""
-    deadline = time.monotonic() + patience_s
-    while url := running(project):
+    deadline = time.monotonic() + wait_s_max
+    layout = Layout.of(project)
+    while url := running_url(layout):
         if _listens(url) or time.monotonic() >= deadline:
-            return reached(project, url)
-        time.sleep(_LOOK_S)
-    keep_no_journal()
+            return remote_of(project, url)
+        time.sleep(_POLL_S)
+    log_to_stderr()
     return Offline(project)
 
 
 @contextmanager
 def connect_access(project: Project) -> Iterator[AccessService]:
-    """The users of a project: of the instance that runs, or in its file."""
-    if url := running(project):
-        with reached(project, url) as remote:
+    """The users of a project: over HTTP if it is running, otherwise in its database."""
+    layout = Layout.of(project)
+    if url := running_url(layout):
+        with remote_of(project, url) as remote:
             yield remote.access
         return
-    layout = Layout.of(project)
     layout.make_state()
     settings = project.settings
     access = Access(layout.access, settings.name, policy=policy_of(settings.access))

@@ -1,9 +1,10 @@
-"""What runs one plan: a pipeline for each flow, the schedule of archive steps and builds, sinks,
-alerts, watches and deliveries.
+"""The components that run one plan: a pipeline for each flow, the schedule of archive steps and
+builds, sinks, rule and watch evaluators, and the delivery worker.
 
-A running project has one deployment at a time. Other rules make another one, which takes over all
-that does not change: the schedule, the sinks, and the pipelines with their running queries, which
-find new views in the store. tests/run/test_rules_changed.py changes it while events come in.
+A running project has one deployment at a time. A change of rules replaces it with another one,
+which reuses what does not change: the schedule, the sinks, and the pipelines with their running
+queries, which read new views from the store. tests/run/test_rules_changed.py changes it while
+events come in.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.log.protocol import LogWriter
-from headrace.run.alerts import RuleEvaluator
-from headrace.run.constants import begin_watches, write_constants
-from headrace.run.deliveries import Deliveries
-from headrace.run.once import NO_PIPELINES, begun_in, pipelines_of
-from headrace.run.outlet import LineagePublisher
+from headrace.run.delivery_worker import DeliveryWorker
+from headrace.run.lineage_publisher import LineagePublisher
 from headrace.run.pipeline import Pipeline
-from headrace.run.rebuilds import rebuild_of
+from headrace.run.pipelines import NO_PIPELINES, new_shapes, pipelines_of
+from headrace.run.rebuild_progress import rebuild_progress
+from headrace.run.rule_evaluator import RuleEvaluator
 from headrace.run.schedule import Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables, between_epochs
-from headrace.run.watches import Watches
+from headrace.run.watch_constants import begin_watches, write_constants
+from headrace.run.watch_evaluator import WatchEvaluator
 from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.jobs import BatchJobs
 from headrace.spark.relations import small_table
 
-# Gives a plan to the store; what it returns is called when the plan's views have been built.
+# Stores a plan, given the new shapes of watches; returns what to call when its views are built.
 Change = Callable[[set[str]], Callable[[], None]]
 
 
-class Part(Protocol):
-    """Something of a deployment that works by itself, and says what hinders it."""
+class DeploymentPart(Protocol):
+    """A component with threads of its own, which reports its problems."""
 
     @property
     def problems(self) -> Sequence[Problem]: ...
@@ -58,8 +59,8 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What every deployment of a running project stands on."""
+class RunContext:
+    """What all deployments of a running project share."""
 
     spark: Any
     store: SqliteStore
@@ -74,7 +75,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """All that runs a plan; nothing of it is started when it is made."""
+    """The components that run a plan; constructing one starts nothing."""
 
     project: Project
     plan: Plan
@@ -82,68 +83,70 @@ class Deployment:
     pipelines: dict[str, Pipeline]
     schedule: Schedule
     sinks: Sinks
-    alerts: RuleEvaluator
-    watches: Watches
-    deliveries: Deliveries
+    rule_evaluator: RuleEvaluator
+    watch_evaluator: WatchEvaluator
+    deliveries: DeliveryWorker
     tables: Tables
 
     @staticmethod
-    def of(ground: Ground, project: Project, plan: Plan) -> Deployment:
-        """What runs a plan that the store has."""
-        store, report = ground.store, ground.report
-        pipelines = _pipelines(ground, project, plan, NO_PIPELINES)
-        read = partial(small_table, ground.spark, project.folder)
+    def of(context: RunContext, project: Project, plan: Plan) -> Deployment:
+        """The deployment of a stored plan."""
+        store, report = context.store, context.report
+        pipelines = _pipelines(context, project, plan, NO_PIPELINES)
+        read = partial(small_table, context.spark, project.folder)
         tables = Tables(plan.tables, project.folder, pipelines, store, read)
         retention = Retention(store.db, project.settings.alerts.keep_us)
         schedule = Schedule(
             pipelines,
-            ground.topics,
+            context.topics,
             project.settings,
             report,
             tables=tables,
             retention=retention,
-            jobs=BatchJobs(ground.spark),
+            jobs=BatchJobs(context.spark),
         )
-        sinks = Sinks(plan, ground.hub.reader, report)
-        parts = _sending(ground, project, plan)
+        sinks = Sinks(plan, context.hub.reader, report)
+        parts = _notifying_parts(context, project, plan)
         return Deployment(project, plan, store, pipelines, schedule, sinks, *parts, tables)
 
-    def replaced(self, ground: Ground, project: Project, plan: Plan, change: Change) -> Deployment:
-        """What runs another plan in place of this one; `change` gives the plan to the store, and is
-        told which shapes of watches begin with it. What it returns is called when the views of the
-        plan have been built, and alerts of new rules are looked for after that.
+    def redeploy(
+        self, context: RunContext, project: Project, plan: Plan, change: Change
+    ) -> Deployment:
+        """Replace this deployment with that of another plan. `change` stores the plan; what it
+        returns is called when the views of the plan have been built. New rules are evaluated after
+        that.
 
-        Archive steps and builds wait meanwhile, and alerts for the change of the store. Epochs wait
-        only for that too, but for those of flows that cannot be kept: these are started after the
-        build, because without speed a build ends where no epoch has.
+        Archive steps and builds are paused meanwhile; rules and epochs only while the store is
+        changed. Speed of flows that cannot be kept is stopped, and started again after the build:
+        without speed, a build may end at any position.
         """
         with self.schedule.paused():
             kept = self._kept(plan)
             for name, pipeline in self.pipelines.items():
                 if name not in kept:
                     pipeline.stop()
-            self.halt()  # the queues are continued by the other plan
+            self.halt()  # the new deployment continues the queues
             with between_epochs(kept.values()):
-                built = change(begun_in(plan, kept))
-            made = self._with(ground, project, plan, kept)
-            made.alerts.start(
+                on_built = change(new_shapes(plan, kept))
+            new = self._successor(context, project, plan, kept)
+            new.rule_evaluator.start(
                 hold={rule.name for rule in plan.rules if rule not in self.plan.rules}
             )
-            made.watches.start()
-            made.deliveries.start()
+            new.watch_evaluator.start()
+            new.deliveries.start()
             try:
-                made.build(only=lambda pipeline: pipeline.has_new_views())
-                built()
-                made.alerts.release()
+                new.build(only=lambda pipeline: pipeline.has_new_views())
+                on_built()
+                new.rule_evaluator.release()
             except Exception:
-                made.halt()
+                new.halt()
                 raise
-            self.schedule.replace(made.pipelines, made.tables)
-            made.start_speed()
-            return made
+            self.schedule.replace(new.pipelines, new.tables)
+            new.start_speed()
+            return new
 
     def _kept(self, plan: Plan) -> dict[str, Pipeline]:
-        """The pipelines that run as they are under another plan."""
+        """The pipelines that continue unchanged under another plan."""
         flows = {flow.name: flow for flow in flows_of(plan)}
         return {
             name: pipeline
@@ -151,14 +154,14 @@ class Deployment:
             if name in flows and pipeline.serves(plan, flows[name])
         }
 
-    def _with(
-        self, ground: Ground, project: Project, plan: Plan, kept: Mapping[str, Pipeline]
+    def _successor(
+        self, context: RunContext, project: Project, plan: Plan, kept: Mapping[str, Pipeline]
     ) -> Deployment:
-        """What runs another plan with these pipelines; alerts, watches and deliveries are new."""
-        pipelines = _pipelines(ground, project, plan, kept)
-        read = partial(small_table, ground.spark, project.folder)
+        """The deployment of another plan with these pipelines and new evaluators and deliveries."""
+        pipelines = _pipelines(context, project, plan, kept)
+        read = partial(small_table, context.spark, project.folder)
         tables = Tables(plan.tables, project.folder, pipelines, self.store, read, self.tables)
-        parts = _sending(ground, project, plan, self.deliveries)
+        parts = _notifying_parts(context, project, plan, self.deliveries)
         return Deployment(
             project, plan, self.store, pipelines, self.schedule, self.sinks, *parts, tables
         )
@@ -166,8 +169,14 @@ class Deployment:
     # Start and stop
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        return self.schedule, self.sinks, self.alerts, self.watches, self.deliveries
+    def parts(self) -> tuple[DeploymentPart, ...]:
+        return (
+            self.schedule,
+            self.sinks,
+            self.rule_evaluator,
+            self.watch_evaluator,
+            self.deliveries,
+        )
 
     def start(self) -> None:
         """Start all parts, and speed."""
@@ -181,27 +190,28 @@ class Deployment:
 
     @property
     def starting(self) -> int:
-        """How many streams have speed that is not warm yet."""
+        """The number of flows whose speed has not finished its first turn."""
         return sum(pipeline.starting for pipeline in self.pipelines.values())
 
     def stop(self) -> None:
-        """Finish what is in progress; the schedule first, because it gives pipelines work."""
+        """Finish what is in progress; the schedule first, because it drives the pipelines."""
         self.schedule.stop()
         for pipeline in self.pipelines.values():
             pipeline.stop()
-        for part in (self.sinks, self.alerts, self.watches, self.deliveries):
+        for part in self.parts[1:]:
             part.stop()
 
     def halt(self) -> None:
-        """End what another deployment has anew; alerts that there are have been raised."""
-        self.alerts.stop()
-        self.watches.stop()
+        """Stop the parts that a new deployment replaces, after evaluating rules and watches."""
+        self.rule_evaluator.stop()
+        self.watch_evaluator.stop()
         self.deliveries.halt()
 
     def drain(self, ended: Callable[[], bool] = lambda: False) -> None:
-        """Send all that waits to be sent, until the time for it has ended."""
-        for part in (self.sinks, self.alerts, self.watches):
-            part.look()
+        """Deliver everything that is due, until `ended` returns True."""
+        self.sinks.poll()
+        self.rule_evaluator.evaluate()
+        self.watch_evaluator.evaluate()
         self.deliveries.drain(ended)
 
     # Batch
@@ -211,8 +221,8 @@ class Deployment:
         only: Callable[[Pipeline], bool] = lambda pipeline: True,
         ended: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Bring the views of every stream, or of some, to all that is in the log now; whether it
-        was done for all of them before the time for it had ended.
+        """Catch up the views of all pipelines, or of some, to the end of the log; False if `ended`
+        returned True before all were done.
         """
         for pipeline in self.pipelines.values():
             if ended():
@@ -221,18 +231,18 @@ class Deployment:
                 self.schedule.note_promoted(promoted)
         return True
 
-    def rebuild_of(self, flow: str, view: str) -> RebuildProgress | None:
-        """How far a rebuild of a view is; None if none is wanted."""
+    def rebuild_progress(self, flow: str, view: str) -> RebuildProgress | None:
+        """The progress of the rebuild of a view; None for an unknown flow."""
         if (pipeline := self.pipelines.get(flow)) is None:
             return None
         events = pipeline.history_events()
-        return rebuild_of(self.schedule.rebuilding(view), events, pipeline.pace)
+        return rebuild_progress(self.schedule.rebuild_request(view), events, pipeline.build_time)
 
     # Watches
 
-    def renew(self, shapes: set[str], change: Callable[[], None] = lambda: None) -> None:
-        """Give shapes of watches other constants, from the next epoch on. A shape that is not
-        deployed is refused before anything changes: its watches would never begin.
+    def reload_constants(self, shapes: set[str], change: Callable[[], None] = lambda: None) -> None:
+        """Replace the constants of shapes of watches between two epochs. A shape that is not
+        deployed is rejected before anything changes, because its watches would never begin.
         """
         if unknown := shapes - {shape.name for shape in self.plan.shapes}:
             raise Conflict(
@@ -240,31 +250,31 @@ class Deployment:
                 hint="add them again.",
             )
 
-        def renew() -> None:
+        def write() -> None:
             change()
             begin_watches(self.store, self.plan, shapes)
             write_constants(self.project.folder, self.store, self.plan, shapes)
 
         wanted = [shape for shape in self.plan.shapes if shape.name in shapes]
-        self.tables.replace([name for shape in wanted for name in shape.tables], renew)
+        self.tables.replace([name for shape in wanted for name in shape.tables], write)
 
-    # What there is to tell
+    # Status
 
     def problems(self) -> list[Problem]:
-        """Of the parts and of speed, each of which has said its own."""
+        """The problems that parts and speed have reported."""
         speed = (pipeline.speed.problem for pipeline in self.pipelines.values())
         return deduplicated(*(part.problems for part in self.parts), filter(None, speed))
 
     def problems_of_watches(self) -> list[Problem]:
-        """Of looking for matches, and of destinations that only watches notify."""
-        return deduplicated(self.watches.problems, self.deliveries.problems_of_watches)
+        """The problems of evaluating watches, and of destinations that only watches name."""
+        return deduplicated(self.watch_evaluator.problems, self.deliveries.problems_of_watches)
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""
         return sum(pipeline.lag_events() for pipeline in self.pipelines.values())
 
     def ends(self) -> dict[str, Position]:
-        """The ends of the logs, by flow."""
+        """The end of the logs of each flow."""
         return {name: pipeline.end() for name, pipeline in self.pipelines.items()}
 
     def behind(self, ends: Mapping[str, Position]) -> int:
@@ -273,36 +283,37 @@ class Deployment:
         return sum(end.latest(reached[name]) - reached[name] for name, end in ends.items())
 
     def lag_of(self, stream: str) -> int:
-        """How many events of a stream wait for speed; none before it runs, because the log is the
-        buffer of a start."""
+        """Events of a stream that speed has not committed; 0 before speed runs, so that intake is
+        not throttled during a start.
+        """
         pipeline = self.pipelines.get(stream)
-        return pipeline.lag_events() if pipeline and pipeline.speed_runs else 0
+        return pipeline.lag_events() if pipeline and pipeline.speed_running else 0
 
     def phases(self, flow: str) -> dict[PositionRange, dict[str, int]]:
-        """What a flow's newest epochs spent their time on, in milliseconds."""
+        """The milliseconds that a flow's newest epochs spent in each phase."""
         pipeline = self.pipelines.get(flow)
         return dict(pipeline.speed.phases) if pipeline else {}
 
 
 def _pipelines(
-    ground: Ground, project: Project, plan: Plan, kept: Mapping[str, Pipeline]
+    context: RunContext, project: Project, plan: Plan, kept: Mapping[str, Pipeline]
 ) -> dict[str, Pipeline]:
-    ground.lineage.deploy(plan)
+    context.lineage.publish_plan(plan)
     pipelines = pipelines_of(
-        ground.spark, project, plan, ground.store, kept, ground.watchdog, ground.report
+        context.spark, project, plan, context.store, kept, context.watchdog, context.report
     )
     for pipeline in pipelines.values():
-        pipeline.built = ground.lineage.built
+        pipeline.on_build = context.lineage.publish_build
         pipeline.adopt(plan)
     return pipelines
 
 
-def _sending(
-    ground: Ground, project: Project, plan: Plan, before: Deliveries | None = None
-) -> tuple[RuleEvaluator, Watches, Deliveries]:
-    db, report = ground.store.db, ground.report
+def _notifying_parts(
+    context: RunContext, project: Project, plan: Plan, before: DeliveryWorker | None = None
+) -> tuple[RuleEvaluator, WatchEvaluator, DeliveryWorker]:
+    db, report = context.store.db, context.report
     return (
         RuleEvaluator(plan, db, report),
-        Watches(plan, db, report, ground.close_watches),
-        Deliveries(plan, project, db, ground.submit, report, before=before),
+        WatchEvaluator(plan, db, report, context.close_watches),
+        DeliveryWorker(plan, project, db, context.submit, report, before=before),
     )

@@ -1,9 +1,9 @@
-"""The process of a job: `python -m headrace.run.job run ORDER`, or `check ORDER`.
+"""The process of a job: `python -m headrace.run.job run SPEC`, or `check SPEC`.
 
-`run` is `headrace run` with one JSON line a report, of which progress is left out because the lines
-are kept for ever; the last line of a start that failed says why. `check` compiles the project,
-compares it with what is deployed and prints one document: the names in it, or what is wrong. Both
-run the project's own Python, so neither is done in the server.
+`run` is `headrace run` that writes each report as a line of JSON. Progress reports are left out,
+because the server stores the lines; the last line of a failed start is the error. `check` compiles
+the project, compares it with the deployed plan and prints one document: the names that it defines,
+or the error. Both execute the project's own Python, so the server runs them in a process apart.
 tests/run/test_job.py runs both.
 """
 
@@ -21,31 +21,31 @@ from headrace.compile.plan import Plan
 from headrace.core.errors import HeadraceError, sentence_of
 from headrace.core.paths import hide_paths
 from headrace.core.time import iso, now_us
-from headrace.run.order import StartOrder
+from headrace.run.launch_spec import LaunchSpec
 
 UNEXPECTED = "Unexpected"
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What a version of a project defines."""
+    """The names that a version of a project defines."""
 
     streams: list[str] = []
     views: list[str] = []
     rules: list[str] = []
 
 
-class Checked(msgspec.Struct, frozen=True):
-    """What came of a check: names, or the five fields of an error."""
+class CheckResult(msgspec.Struct, frozen=True):
+    """The result of a check: names, or the five fields of an error."""
 
     names: Names | None = None
     error: dict[str, str | None] | None = None
 
 
-def run(order: StartOrder) -> int:
+def run(spec: LaunchSpec) -> int:
     from headrace.run import loop
 
     try:
-        loop.run(order.project(), report=_report, turn=order.turn, server_key=order.key())
+        loop.run(spec.project(), report=_report, turn=spec.turn, server_key=spec.key())
     except Exception as error:
         _report("failed", _fields(error))
         return getattr(error, "exit_code", 1)
@@ -54,10 +54,10 @@ def run(order: StartOrder) -> int:
 
 def _report(kind: str, fields: dict[str, Any]) -> None:
     if kind != "progress":
-        _say({"at": iso(now_us()), "kind": kind, **fields})
+        _print({"at": iso(now_us()), "kind": kind, **fields})
 
 
-def _say(document: Any) -> None:
+def _print(document: Any) -> None:
     sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
     sys.stdout.flush()
 
@@ -70,19 +70,19 @@ def _fields(error: Exception) -> dict[str, str | None]:
     return {"condition": UNEXPECTED, "message": sentence_of(error), **fields}
 
 
-def check(order: StartOrder) -> int:
+def check(spec: LaunchSpec) -> int:
+    from headrace.run.added_definitions import effective_project
     from headrace.run.compiling import compile_in_spark, deployed_plan
-    from headrace.run.rules import whole_project
     from headrace.serving.catalog import check_histories
 
     try:
-        project = order.project()
-        plan = compile_in_spark(whole_project(project))
+        project = spec.project()
+        plan = compile_in_spark(effective_project(project))
         check_histories(deployed_plan(project), plan)
     except Exception as error:
-        _say(Checked(error=_fields(error)))
+        _print(CheckResult(error=_fields(error)))
         return 1
-    _say(Checked(names=names_of(plan)))
+    _print(CheckResult(names=names_of(plan)))
     return 0
 
 
@@ -96,9 +96,9 @@ def names_of(plan: Plan) -> Names:
 
 
 def main(arguments: Sequence[str]) -> int:
-    verb, order = arguments[0], StartOrder.read(arguments[1])
-    hide_paths(Path(order.folder), Path(order.state))
-    return {"run": run, "check": check}[verb](order)
+    verb, spec = arguments[0], LaunchSpec.read(arguments[1])
+    hide_paths(Path(spec.folder), Path(spec.state))
+    return {"run": run, "check": check}[verb](spec)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""`headrace run` from beginning to end: start, watch, stop, and say what happened.
+"""`headrace run` from start to end: start, report progress, stop, and summarize.
 
-With `until_idle` nothing streams: all that is in the log (and in the folders that streams import
-from) goes through batch, which is also the fastest way to load history.
-tests/run/test_runs.py checks both ways and the summary.
+With `until_idle` speed is not started: all events in the log, and in the folders that streams
+import from, are processed by batch, which is also the fastest way to load history.
+tests/run/test_runs.py checks both modes and the summary.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.files import FilesConnector
 from headrace.run.instance import Instance
-from headrace.run.journal import keep_journal
-from headrace.run.tracing import traced
+from headrace.run.log_file import log_to_file
+from headrace.run.tracing import export_traces
 from headrace.serving.history import count_epochs
 
 PROGRESS_S = 1.0
@@ -33,7 +33,7 @@ DRAIN_SECONDS_MAX = 60.0
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a run did, and whether the second opinion agrees."""
+    """What a run did, and whether the audit agrees with it."""
 
     start_seconds: float  # until it was ready
     run_seconds: float  # until its sources were stopped; `--for` sets this one
@@ -41,13 +41,13 @@ class Summary(msgspec.Struct, frozen=True):
     accepted: int  # by all streams in this run, duplicates and dead letters included
     epochs: int
     generations: int
-    events_built: int  # that these generations took in
-    rows_compared: int | None  # by the audit; None if there was none
+    events_built: int  # in these generations
+    rows_compared: int | None  # by the audit; None without an audit
     differences: int
     balance: dict[str, Balance]
     ok: bool
     differing: dict[str, int] = {}  # the differences of each view that has any
-    behind: int = 0  # events that were not in the answers when the run was to end
+    behind: int = 0  # events that speed had not committed when the run ended
 
 
 def run(
@@ -60,25 +60,23 @@ def run(
     turn: int = 0,
     server_key: bytes | None = None,
 ) -> Summary:
-    """Run a project until it is told to stop, for some seconds, or until its log is worked
-    through.
-    """
+    """Run a project until it is interrupted, for some seconds, or until its log is processed."""
     report = unfailing(report)
     timing = Timing(time.monotonic())
-    # Signals are handled from the first report on, so that whoever has read one can stop the run.
-    with _interrupt() as stop, traced(project.settings):
+    # Signals are handled before the first report, so that its reader can stop the run.
+    with _interrupt() as stop, export_traces(project.settings):
         report("starting", {"name": project.settings.name})
-        keep_journal(Layout.of(project), project.settings.name, project.settings.log)
+        log_to_file(Layout.of(project), project.settings.name, project.settings.log)
         instance = Instance(project, report, turn, server_key)
         try:
             with instance.engine_checked():
-                summary = _ran(instance, timing, stop, port, seconds, until_idle)
+                summary = _run(instance, timing, stop, port, seconds, until_idle)
         finally:
             instance.close()
     return summary
 
 
-def _ran(
+def _run(
     instance: Instance,
     timing: Timing,
     stop: threading.Event,
@@ -88,17 +86,17 @@ def _ran(
 ) -> Summary:
     instance.open()
     if until_idle:
-        behind = _work_through(instance, timing, stop)
+        behind = _run_batch(instance, timing, stop)
         return _summary(instance, timing, behind, audited=True)
     behind, ready = 0, _start(instance, timing, stop, port, seconds)
     if ready:
-        _watch(instance, stop, seconds, instance.report)
+        _report_progress(instance, stop, seconds, instance.report)
         timing.ended()
         behind = _drain(instance, stop) if seconds is not None else 0
     instance.report("stopping", {})
-    # The views are built once more below, and two builds of one flow may not run at a time.
+    # The views are built once more below, and only one build of a flow may run at a time.
     instance.begin_stop()
-    instance.working().schedule.stop()
+    instance.current_deployment().schedule.stop()
     return _summary(instance, timing, behind, audited=ready and seconds is not None)
 
 
@@ -109,17 +107,17 @@ def _start(
     port: int | None,
     seconds: float | None,
 ) -> bool:
-    """Whether it is ready; not if it was told to stop before all views had been built."""
+    """Start the instance; False if `stop` was set before all views had been built."""
     url = instance.serve(port)
     instance.start_sources()
     built = instance.start_engine(stop)
     if built:
         instance.start_flow(stop)
-    taken = timing.ready()
+    start_seconds = timing.ready()
     timing.ended()
     if built:
         views = [view.name for view in instance.deployed().shown_views]
-        fields = {"seconds": taken, "url": url, "views": views, "for": seconds}
+        fields = {"seconds": start_seconds, "url": url, "views": views, "for": seconds}
         instance.report("ready", fields)
     return built
 
@@ -145,8 +143,8 @@ class Timing:
         return start, run, stop
 
 
-def _work_through(instance: Instance, timing: Timing, stop: threading.Event) -> int:
-    """All of the log through batch; how many events were left."""
+def _run_batch(instance: Instance, timing: Timing, stop: threading.Event) -> int:
+    """Process the whole log with batch; returns the number of events that are left."""
     for name in instance.project.streams:
         connector = instance.connector(name)
         if isinstance(connector, FilesConnector):
@@ -156,12 +154,12 @@ def _work_through(instance: Instance, timing: Timing, stop: threading.Event) -> 
     timing.ready()
     if not instance.build(stop):
         raise _unfinished()
-    instance.working().drain(stop.is_set)
+    instance.current_deployment().drain(stop.is_set)
     timing.ended()
     return instance.lag_events()
 
 
-def _watch(
+def _report_progress(
     instance: Instance, stop: threading.Event, seconds: float | None, report: Report
 ) -> None:
     ends = time.monotonic() + seconds if seconds is not None else float("inf")
@@ -180,10 +178,10 @@ def _watch(
 
 
 def _drain(instance: Instance, stop: threading.Event) -> int:
-    """Wait until speed has taken all that is in the logs now; how many of them it has not, though
-    there was time.
+    """Wait until speed has committed all events that are in the logs now; returns the number of
+    events that it has not committed in time.
     """
-    deployment, deadline = instance.working(), time.monotonic() + DRAIN_SECONDS_MAX
+    deployment, deadline = instance.current_deployment(), time.monotonic() + DRAIN_SECONDS_MAX
     ends = deployment.ends()
     while (behind := deployment.behind(ends)) and time.monotonic() < deadline:
         if stop.wait(0.1):
@@ -192,11 +190,11 @@ def _drain(instance: Instance, stop: threading.Event) -> int:
 
 
 def _numbers(instance: Instance) -> dict[str, object]:
-    levels = Counter(problem.level for problem in instance.health_watch.known)
+    levels = Counter(problem.level for problem in instance.health_monitor.known)
     return {
         "lag_events": instance.lag_events(),
         "epochs": _epochs(instance),
-        "generations": instance.working().schedule.generations,
+        "generations": instance.current_deployment().schedule.generations,
         "problems": levels["bad"],
         "warnings": levels["warn"],
     }
@@ -208,12 +206,12 @@ def _epochs(instance: Instance) -> int:
 
 
 def _summary(instance: Instance, timing: Timing, behind: int, *, audited: bool) -> Summary:
-    # The merged answers are audited first, then batch takes over what speed held and is compared
-    # with it.
+    # The merged answers are audited first; then the last generation replaces speed's rows and is
+    # compared with them.
     audits = instance.audit() if audited else []
     if audited:
-        instance.working().build()
-    schedule = instance.working().schedule
+        instance.current_deployment().build()
+    schedule = instance.current_deployment().schedule
     status = instance.status()
     balance = {stream.name: stream.balance for stream in status.streams}
     found = Counter(schedule.differences)
@@ -235,20 +233,20 @@ def _summary(instance: Instance, timing: Timing, behind: int, *, audited: bool) 
 
 @contextmanager
 def _interrupt() -> Iterator[threading.Event]:
-    """The first Ctrl-C or SIGTERM stops gracefully; the next one at once."""
+    """The first Ctrl-C or SIGTERM stops gracefully; the next one immediately."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def ask(number: int, _frame: object) -> None:
+    def handle(number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
     for number in before:
-        signal.signal(number, ask)
+        signal.signal(number, handle)
     try:
         yield stop
     except KeyboardInterrupt as error:
@@ -259,4 +257,4 @@ def _interrupt() -> Iterator[threading.Event]:
 
 
 def _unfinished() -> HeadraceError:
-    return HeadraceError("stopped before it was finished", hint="the log and the store are whole.")
+    return HeadraceError("stopped before it was finished", hint="the log and the store are intact.")

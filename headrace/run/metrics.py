@@ -1,5 +1,5 @@
-"""Numbers for Prometheus: those of the status, read from where they are kept when they are asked
-for, and those that were counted while things happened (headrace/core/meters.py).
+"""Metrics for Prometheus: those of the status, which are read from the store on scrape, and the
+counters and histograms of this process (headrace/core/meters.py).
 
 tests/run/test_metrics.py checks every name, unit and label; docs/metrics.md lists them.
 """
@@ -24,15 +24,15 @@ from prometheus_client.registry import Collector
 from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
 from headrace.core.meters import REGISTRY
 from headrace.core.version import __version__
-from headrace.run.rule_metrics import TallyCollector
+from headrace.run.rule_metrics import RuleCollector
 from headrace.serving.alert_metrics import AlertMetrics
 
 Numbers = dict[str, tuple[str, Callable[[StreamStatus], float | None]]]
 
-# A number that is None is not there yet; a zero would be a lie.
+# A value of None is not exported.
 _STREAM_GAUGES: Numbers = {
     "headrace_stream_lag_events": (
-        "events in the log that speed has not taken",
+        "events in the log that speed has not committed",
         lambda s: s.lag_events,
     ),
     "headrace_stream_lag_seconds": (
@@ -62,12 +62,12 @@ _STREAM_COUNTERS: Numbers = {
         lambda s: s.balance.dead_letters,
     ),
     "headrace_stream_late_events": ("events marked late by speed", lambda s: s.late),
-    "headrace_stream_shed_events": ("events that speed has passed over", lambda s: s.shed),
+    "headrace_stream_shed_events": ("events that speed has skipped", lambda s: s.shed),
 }
 _VIEW_GAUGES: dict[str, tuple[str, Callable[[ViewStatus], float | None]]] = {
     "headrace_view_rows": (
         "keys of a view",
-        lambda v: v.rows if v.kept else None,  # nothing is kept for it
+        lambda v: v.rows if v.kept else None,  # only materialized views have rows
     ),
     "headrace_view_differences": (
         "differences that the newest promotion found; must be zero",
@@ -79,12 +79,10 @@ _VIEW_GAUGES: dict[str, tuple[str, Callable[[ViewStatus], float | None]]] = {
 def exposition(
     status: ProjectStatus, tally: AlertMetrics, state: Path | None = None, subscriptions: int = 0
 ) -> bytes:
-    """The status, what rules and watches have done, and all that was counted, as Prometheus text;
-    `state` is the state folder.
-    """
+    """The metrics of a project as Prometheus text; `state` is the state folder."""
     registry = CollectorRegistry()
     registry.register(_StatusCollector(status, state, subscriptions))
-    registry.register(TallyCollector(status.rules, tally))
+    registry.register(RuleCollector(status.rules, tally))
     ProcessCollector(registry=registry)
     return bytes(generate_latest(registry) + generate_latest(REGISTRY))
 
@@ -102,7 +100,7 @@ class _StatusCollector(Collector):
         if self.state is not None:
             yield from _disk(self.state)
         build = {"version": __version__, "python": platform.python_version()}
-        yield InfoMetricFamily("headrace_build", "the version that runs", value=build)
+        yield InfoMetricFamily("headrace_build", "the running version", value=build)
 
     def _problems(self) -> Metric:
         found = Counter(problem.level for problem in self.status.problems)

@@ -1,9 +1,10 @@
-"""The project's lineage as events of OpenLineage: which datasets a job reads, and which it makes.
+"""The project's lineage as events of OpenLineage: which datasets a job reads and writes.
 
-Streams, tables and views are datasets of the namespace `headrace://project`. Deploying says of each
-view what it is made of (OTHER, since nothing has run yet); a generation is a run of the job
-`stream.generation`, with START and COMPLETE or FAIL. These are pure functions of the plan; who
-sends them is headrace/run/outlet.py. tests/run/test_openlineage.py checks the required fields.
+Streams, tables and views are datasets of the namespace `headrace://project`. A deployed plan has an
+event for each view with its inputs (OTHER, since nothing has run yet); a generation is a run of the
+job `stream.generation`, with START and COMPLETE or FAIL. These are pure functions of the plan;
+headrace/run/lineage_publisher.py sends the events.
+tests/run/test_openlineage.py checks the required fields.
 """
 
 from __future__ import annotations
@@ -28,30 +29,31 @@ _FACETS = {
 Event = dict[str, Any]
 
 
-def deployed(plan: Plan, at_us: int, run_ids: Iterator[str]) -> Iterator[Event]:
-    """What each view is made of."""
+def plan_events(plan: Plan, at_us: int, run_ids: Iterator[str]) -> Iterator[Event]:
+    """An event for each view, with its inputs."""
     for view in plan.shown_views:
         job = _job(plan, view.name, "STREAMING", "VIEW", view.definition or view.read_sql)
         inputs = [_dataset(plan, name) for name in _inputs(plan, view)]
         yield _event(plan, "OTHER", at_us, next(run_ids), job, inputs, [_dataset(plan, view.name)])
 
 
-def generation(
+def generation_event(
     plan: Plan, stream: str, kind: str, at_us: int, run_id: str, problem: str = ""
 ) -> Event:
-    """A run of batch began (START), was promoted (COMPLETE) or failed (FAIL)."""
+    """A build of batch was started (START), promoted (COMPLETE) or failed (FAIL)."""
     views = [view for view in plan.shown_views if view.stream == stream]
     names = dict.fromkeys(name for view in views for name in _inputs(plan, view))
     job = _job(plan, f"{stream}.generation", "BATCH", "GENERATION")
-    made = [_dataset(plan, view.name) for view in views]
-    event = _event(plan, kind, at_us, run_id, job, [_dataset(plan, n) for n in names], made)
+    inputs = [_dataset(plan, name) for name in names]
+    outputs = [_dataset(plan, view.name) for view in views]
+    event = _event(plan, kind, at_us, run_id, job, inputs, outputs)
     if problem:
         event["run"]["facets"] |= _facet("errorMessage", message=problem, programmingLanguage="SQL")
     return event
 
 
 def _inputs(plan: Plan, view: ViewPlan) -> Sequence[str]:
-    """The streams and tables of a view that is kept, or the views of one that is read."""
+    """The streams and tables of a materialized view, or the views that a view reads."""
     streams = [s.name for s in plan.streams if s.name in view.streams]
     shown = {table.name for table in plan.shown_tables}
     return [*streams, *(name for name in view.tables if name in shown), *view.reads]
@@ -97,14 +99,14 @@ def _dataset(plan: Plan, name: str) -> Event:
 
 
 def _columns(plan: Plan, name: str) -> list[tuple[str, str]]:
-    """The columns of a stream or view; those of a table are text to us."""
+    """The columns of a stream or view; a table has none here."""
     for stream in plan.streams:
         if stream.name == name:
             return [(column.name, column.type) for column in stream.columns]
     view = plan.view(name)
-    moments = "STRUCT<start: TIMESTAMP, end: TIMESTAMP>"
+    window = "STRUCT<start: TIMESTAMP, end: TIMESTAMP>"
     outputs = view.outputs if view else ()
-    return [(out.name, moments if out.type == WINDOW else out.type) for out in outputs]
+    return [(out.name, window if out.type == WINDOW else out.type) for out in outputs]
 
 
 def _facet(name: str, /, **fields: Any) -> Event:

@@ -1,8 +1,7 @@
-"""One flow's way through Spark: archive, speed and batch, wired to its logs and one store.
+"""Archive, speed and batch of one flow, connected to its logs and the store.
 
-The pipeline has no thread of its own: the schedule calls `archive` and `build`, Spark's query
-calls the epochs, and `mend` starts the query, and starts one again that has ended by a failure.
-tests/run/test_runs.py and the kill tests run it whole.
+The pipeline has no thread of its own: the schedule calls `archive`, `build` and `tidy`, and
+`start` starts the thread of speed. tests/run/test_runs.py and the kill tests run all of it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from headrace.batch.build import Builder, Promoted
+from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.plan import Plan, TablePlan
 from headrace.core import meters
@@ -29,8 +28,8 @@ from headrace.define.project import Project
 from headrace.log.protocol import LogWriter
 from headrace.master.archive import Archive
 from headrace.master.compact import compact
-from headrace.run.outlet import Built
-from headrace.run.pace import Pace
+from headrace.run.build_time import BuildTimeEstimate
+from headrace.run.lineage_publisher import OnBuild
 from headrace.serving.store import Store
 from headrace.spark.feed import Feed
 from headrace.spark.relations import register, reload
@@ -38,7 +37,7 @@ from headrace.speed.runner import EpochRunner
 
 
 class Pipeline:
-    """Archive, speed and batch of one stream, or of joined ones."""
+    """Archive, speed and batch of one stream, or of joined streams."""
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class Pipeline:
         self.watchdog, self.clock = watchdog, clock
         self.archives = [archives[stream.name] for stream in flow.streams]
         self.feeds = tuple(Feed(a.stream, a.log, a.table) for a in self.archives)
-        # Sessions apart, because each gives the stream's name another meaning.
+        # Two sessions, because each registers other relations under the stream's name.
         batch, speed = spark.newSession(), spark.newSession()
         self.sessions, self.folder = (batch, speed), project.folder
         for session in self.sessions:
@@ -70,45 +69,45 @@ class Pipeline:
             speed, flow, self.feeds, store, self.settings.speed, clock, processors, watched, report
         )
         self._tables, self._flows = tables_of_flow(plan, flow), flows_of(plan)
-        self.built: Built = _nobody
-        self.pace = Pace()
-        # Counted from zero, so that the first failure is an increase.
+        self.on_build: OnBuild = _ignore
+        self.build_time = BuildTimeEstimate()
+        # Exported as zero, so that the first failure is an increase.
         meters.BUILDS.labels(flow.name, meters.FAILED)
 
     def serves(self, plan: Plan, flow: FlowPlan) -> bool:
-        """Whether it can run another plan's views of a flow as it is: speed finds the views in the
-        store, but its session knows only the tables that it was made with.
+        """Whether it can run the views of another plan unchanged: speed reads the views from the
+        store, but its session has only the tables of the first plan.
         """
         wanted = {table for table in plan.tables if table.name in tables_of_flow(plan, flow)}
         return self.flow == flow and wanted <= self._registered and not self.speed.stopping
 
     def adopt(self, plan: Plan) -> None:
-        """Run the views of a plan that it serves."""
+        """Run the views of another plan, for which `serves` is True."""
         self._tables, self._flows = tables_of_flow(plan, self.flow), flows_of(plan)
 
     @property
     def starting(self) -> bool:
-        """Whether speed has not done its first turn yet."""
+        """Whether speed has not finished its first turn."""
         return not self.speed.warm
 
     @property
-    def speed_runs(self) -> bool:
-        """Whether speed was started and commits epochs; not any more once it is to stop."""
+    def speed_running(self) -> bool:
+        """Whether speed commits epochs; False once it is to stop."""
         return self.speed.running
 
     @property
-    def speed_works(self) -> bool:
-        """Whether epochs are committed, and the last one did not fail."""
-        return self.speed_runs and self.speed.problem is None
+    def speed_healthy(self) -> bool:
+        """Whether speed is running and its last epoch did not fail."""
+        return self.speed_running and self.speed.problem is None
 
     def archive(self) -> int:
-        """Move what has come since into the master."""
+        """Copy new events from the logs into the master."""
         events_max = self.settings.archive.step_events_max
         with self._archiving():
             return sum(archive.step(events_max) for archive in self.archives)
 
     def archive_all(self) -> None:
-        """Move all that is in the logs now."""
+        """Copy all events that are in the logs now into the master."""
         with self._archiving():
             for archive in self.archives:
                 archive.step_to_end(self.settings.archive.step_events_max)
@@ -121,43 +120,44 @@ class Pipeline:
         return self.watchdog.step(key, f"{what} of stream '{self.flow.name}'", limit_us)
 
     def end(self) -> Position:
-        """Where the logs end now: all before it was acknowledged."""
+        """The end of the logs: all events before it were acknowledged."""
         return whole(feed.end() for feed in self.feeds)
 
-    def has_taken(self, end: Position) -> bool:
-        """Whether `rebuild` would count all that is before a position: a boundary is where speed
-        has cut a group, or anywhere if speed does not work.
+    def has_committed(self, end: Position) -> bool:
+        """Whether `rebuild` would include all events before a position: a build ends where speed
+        has committed a group, or anywhere if speed is not healthy.
         """
-        return not self.speed_works or end <= self.store.stream(self.flow.name).position
+        return not self.speed_healthy or end <= self.store.stream(self.flow.name).position
 
-    def rebuild(self, view: str) -> Promoted | None:
-        """Build a view from the beginning to where speed is, or to the logs' end without it."""
-        speed_runs = self.speed_works
+    def rebuild(self, view: str) -> BuildResult | None:
+        """Build a view from its whole history up to speed's position, or up to the logs' end."""
+        speed_runs = self.speed_healthy
         self.store.close_group(self.flow.name)
         self.archive_all()
         return self.build(frozenset({view}), speed_runs=speed_runs)
 
     def build(
         self, full: frozenset[str] = frozenset(), *, speed_runs: bool | None = None
-    ) -> Promoted | None:
+    ) -> BuildResult | None:
         began_us = self.clock()
-        runs = self.speed_runs if speed_runs is None else speed_runs
+        runs = self.speed_running if speed_runs is None else speed_runs
         try:
             building = self._step("batch", "a build", self.settings.watchdog.build_us)
             with span("generation", stream=self.flow.name), building:
                 promoted = self.builder.build(speed_runs=runs, full=full)
         except Exception as error:
             meters.BUILDS.labels(self.flow.name, meters.FAILED).inc()
-            self.built(self.flow.name, began_us, reason_of(error))
+            self.on_build(self.flow.name, began_us, reason_of(error))
             raise
         seconds = (self.clock() - began_us) / SECOND
         self._count_build(promoted, seconds)
         if promoted is not None:
-            self.pace.note(sum(promoted.boundary.offsets) if full else promoted.events, seconds)
-            self.built(self.flow.name, began_us)
+            events = sum(promoted.boundary.offsets) if full else promoted.events
+            self.build_time.add(events, seconds)
+            self.on_build(self.flow.name, began_us)
         return promoted
 
-    def _count_build(self, promoted: Promoted | None, seconds: float) -> None:
+    def _count_build(self, promoted: BuildResult | None, seconds: float) -> None:
         result = meters.PROMOTED if promoted else meters.NOTHING
         meters.BUILDS.labels(self.flow.name, result).inc()
         if promoted is None:
@@ -166,15 +166,15 @@ class Pipeline:
         for audit in promoted.audits:
             meters.DIFFERENCES.labels(shown_name(audit.view)).inc(audit.differences)
 
-    def catch_up(self) -> Promoted | None:
-        """All that is in the log now goes through batch; speed goes on from there."""
+    def catch_up(self) -> BuildResult | None:
+        """Build all events that are in the logs now; speed continues after them."""
         self.archive_all()
         self.store.close_group(self.flow.name)
         return self.build()
 
     def needs_catch_up(self) -> bool:
-        """Whether batch is the faster way to the log's end, or the only one: a view has no
-        generation yet, or the log begins after what speed has to read.
+        """Whether batch must process the log: speed is far behind, a view has no generation yet, or
+        the log starts after the position of speed.
         """
         behind = self.lag_events() > self.settings.speed.catch_up_events
         return behind or self.has_new_views() or not self._log_reaches_back()
@@ -201,19 +201,19 @@ class Pipeline:
         return self.end() - self.store.stream(self.flow.name).position
 
     def history_events(self) -> int:
-        """Events that a view is rebuilt from."""
+        """The number of events that a rebuild reads."""
         return sum(self.store.stream(self.flow.name).position.offsets)
 
     def tidy(self, topics: dict[str, LogWriter]) -> None:
-        """Compact the masters' files and drop log segments that they hold."""
+        """Compact the files of the masters, and drop log segments that are archived."""
         for archive in self.archives:
             compact(archive.spark, archive.table, self.settings.archive.compact_files)
             topic = topics[archive.stream.name]
             topic.retain(self._kept(archive), self.settings.log.retention_us)
 
     def _kept(self, archive: Archive) -> Position:
-        """The log keeps what is not archived, and what speed may have to go back to in any flow
-        that reads the stream.
+        """The position from which the log is retained: events that are not archived, and those that
+        speed of any flow may read again.
         """
         kept = archive.table.durable().position
         for flow in self._flows:
@@ -224,7 +224,7 @@ class Pipeline:
         return kept
 
     def start(self) -> None:
-        """Start speed, unless it runs."""
+        """Start speed, unless it is running."""
         if not self.speed.running:
             self.speed.start()
 
@@ -237,5 +237,5 @@ def tables_of_flow(plan: Plan, flow: FlowPlan) -> set[str]:
     return {table for view in plan.views if view.stream == flow.name for table in view.tables}
 
 
-def _nobody(stream: str, began_us: int, problem: str = "") -> None:
-    """Nobody asks for the lineage."""
+def _ignore(stream: str, began_us: int, problem: str = "") -> None:
+    """Publishes no lineage."""

@@ -1,5 +1,5 @@
-"""What `Instance` and `Offline` share: everything that needs the project's files but not its
-processes.
+"""What `Instance` and `Offline` share: everything that is read from the project's store, master and
+log.
 """
 
 from __future__ import annotations
@@ -45,18 +45,17 @@ from headrace.log.protocol import LogReader
 from headrace.master.balance import balance
 from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable
+from headrace.run.added_definitions import added_rules, with_rules, with_watches
 from headrace.run.compiling import functions_of
 from headrace.run.health import with_health
-from headrace.run.observatory.answers import ANSWERS
-from headrace.run.observatory.aside import aside_text
-from headrace.run.observatory.subject import ObservatoryCache, Signs
-from headrace.run.questions import Questions
-from headrace.run.reading import object_named
-from headrace.run.rulebook import Kept, StoreRulebook
-from headrace.run.rules import kept_rules, with_rules
-from headrace.run.traces import Traces
-from headrace.run.watchbook import StoreWatchbook
-from headrace.run.watches import with_watches
+from headrace.run.observatory.abandoned_patterns import abandoned_text
+from headrace.run.observatory.handlers import HANDLERS
+from headrace.run.observatory.observed_project import ObservatoryCache, RuntimeInfo
+from headrace.run.query_service import QueryService
+from headrace.run.read_permission import object_named
+from headrace.run.row_tracer import RowTracer
+from headrace.run.rule_service import AddedRules, LocalRuleService
+from headrace.run.watch_service import LocalWatchService
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
 from headrace.serving.history import newest_audit, read_epochs, read_late
@@ -68,7 +67,7 @@ from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, VersionState
 from headrace.serving.subscriber import OpenSubscription
 
-STOPPED = "the project does not run"
+STOPPED = "the project is not running"
 
 
 class ProjectService:
@@ -76,48 +75,48 @@ class ProjectService:
 
     def __init__(self, project: Project, store: SqliteStore) -> None:
         self.files, self.store, self.layout = project, store, Layout.of(project)
-        rules = kept_rules(store)
-        self.kept = frozenset(rules)
+        rules = added_rules(store)
+        self.added = frozenset(rules)  # names of the rules that were added at run time
         self.project = with_watches(with_rules(project, rules.values()), store)
-        self.questions = Questions(project, store)
-        self.traces = Traces(project, store)
+        self.query_service = QueryService(project, store)
+        self.traces = RowTracer(project, store)
         changing = threading.Lock()
-        self.rule_service = StoreRulebook(project, store, self, changing)
-        self.watch_service = StoreWatchbook(project, store, self, changing)
-        self.memory = ObservatoryCache()
+        self.rule_service = LocalRuleService(project, store, self, changing)
+        self.watch_service = LocalWatchService(project, store, self, changing)
+        self.cache = ObservatoryCache()
         self._masters: dict[StreamPlan, MasterTable] = {}
 
     # Rules
 
-    def writing(self) -> None:
-        """Become the one who may write."""
+    def become_writer(self) -> None:
+        """Become the writer of the store."""
         raise NotImplementedError
 
-    def redeploy(self, kept: Kept, who: str, watches: tuple[WatchDefinition, ...] = ()) -> None:
-        """Make these the rules that are kept beside those of the files, with the shapes of these
-        watches.
-        """
+    def redeploy(
+        self, added: AddedRules, who: str, watches: tuple[WatchDefinition, ...] = ()
+    ) -> None:
+        """Deploy these rules beside those of the files, and the shapes of these watches."""
         raise NotImplementedError
 
-    def admit(self, plans: Sequence[WatchPlan], who: str) -> None:
-        """Take in watches of deployed shapes."""
+    def add_watches(self, plans: Sequence[WatchPlan], who: str) -> None:
+        """Add watches of deployed shapes."""
         raise NotImplementedError
 
-    def dismiss(self, name: str, who: str) -> None:
-        """Take a watch away."""
+    def remove_watch(self, name: str, who: str) -> None:
+        """Remove a watch."""
         raise NotImplementedError
 
-    # Questions
+    # Queries
 
     def ask(self, question: GetRequest[A]) -> A:
-        answer: A = ANSWERS[type(question)](self, question)
+        answer: A = HANDLERS[type(question)](self, question)
         return answer
 
     def live(
         self, topics: Sequence[str], news: Callable[[], None] = lambda: None
     ) -> OpenSubscription:
         raise Unavailable(
-            "the project does not run, so nothing of it changes",
+            "the project is not running, so nothing can be subscribed to",
             hint="start it with `headrace run`.",
         )
 
@@ -132,14 +131,14 @@ class ProjectService:
         order: str | None = None,
     ) -> Answer:
         with meters.QUERY_SECONDS.labels(meters.STORE).time():
-            found = self.questions.reader.view(
+            found = self.query_service.reader.view(
                 name, keys, since=since, until=until, limit=limit, order=order
             )
             return self._with_behind(found)
 
     def row(self, name: str, keys: Keys) -> Answer | None:
         with meters.QUERY_SECONDS.labels(meters.STORE).time():
-            found = self.questions.reader.row(name, keys)
+            found = self.query_service.reader.row(name, keys)
             return self._with_behind(found) if found else None
 
     def late(
@@ -151,16 +150,16 @@ class ProjectService:
         until: str | None = None,
         limit: int | None = None,
     ) -> LateAnswer:
-        return self.questions.reader.late(name, keys, since=since, until=until, limit=limit)
+        return self.query_service.reader.late(name, keys, since=since, until=until, limit=limit)
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
-        return self._with_behind(self.questions.answer(text, limit, id, caller))
+        return self._with_behind(self.query_service.answer(text, limit, id, caller))
 
     def _with_behind(self, answer: Answer) -> Answer:
-        """The answer with the number of events of each stream that it does not count yet: what is
-        exact up to a position is not the whole truth while more is in the log.
+        """The answer with the number of events of each stream that are in the log and not yet in
+        the answer.
         """
         found = {
             name: msgspec.structs.replace(as_of, behind=self._behind(name, as_of.position))
@@ -169,7 +168,7 @@ class ProjectService:
         return msgspec.structs.replace(answer, as_of=found)
 
     def _behind(self, flow: str, position: list[int]) -> int:
-        # By the flow's name, because reading its plan takes longer than reading the logs' ends.
+        # The streams are those of the flow's name, because reading its plan is slower.
         end = whole(self.log_end(name) for name in stream_names(_flow_of(flow)))
         at = Position(tuple(position))
         return end.latest(at) - at
@@ -179,10 +178,10 @@ class ProjectService:
         return open_reader(self.layout.log(stream)).end()
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
-        return self.questions.cancel(id, caller)
+        return self.query_service.cancel(id, caller)
 
     def query_plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
-        return self.questions.plan(text, caller)
+        return self.query_service.plan(text, caller)
 
     def subscribed(self, text: str, caller: Caller) -> Object:
         return object_named(self.store.deployed(), subscribed_name(text), caller)
@@ -194,11 +193,11 @@ class ProjectService:
             if plan.view(view_of(view)) is None:
                 raise NotFound(f"there is no view or rule '{view}' to compare")
             view = view_of(view)
-        # The constants of watches that have ended are not kept, so their matches cannot be
-        # computed again; they are in the ledger.
+        # The constants of ended watches are removed, so their matches cannot be computed again;
+        # the ledger has them.
         watched = {shape.view for shape in plan.shapes}
-        kept = [v for v in plan.views if v.kept and v.name not in watched]
-        wanted = [v for v in kept if view is None or v.name == view]
+        stored = [v for v in plan.views if v.kept and v.name not in watched]
+        wanted = [v for v in stored if view is None or v.name == view]
         if view is not None and not wanted:
             wanted = [v for v in plan.views if v.name in self._sources(plan, view)]
         functions = self.functions()
@@ -240,12 +239,12 @@ class ProjectService:
         raise NotImplementedError
 
     def functions(self) -> tuple[FunctionDefinition, ...]:
-        """The functions that the project gives itself."""
+        """The functions that the project defines."""
         return functions_of(self.project)
 
-    def signs(self) -> Signs:
-        """What only a running process knows."""
-        return Signs()
+    def runtime_info(self) -> RuntimeInfo:
+        """What only a running process knows; empty if the project is stopped."""
+        return RuntimeInfo()
 
     def status_of(
         self,
@@ -255,7 +254,7 @@ class ProjectService:
         problems: Sequence[Problem] = (),
         watching: Sequence[Problem] = (),
     ) -> ProjectStatus:
-        """All numbers, before they are judged; `watching` are the problems of watches."""
+        """The status without health; `watching` are the problems of watches."""
         return ProjectStatus(
             self.project.settings.name,
             state,
@@ -271,8 +270,8 @@ class ProjectService:
         )
 
     def stream_statuses(self, plan: Plan, problems: Sequence[Problem]) -> list[StreamStatus]:
-        told = {stream: p.message for p in reversed(problems) for stream in _streams_of(p)}
-        return [self._stream_status(stream, told.get(stream.name)) for stream in plan.streams]
+        messages = {stream: p.message for p in reversed(problems) for stream in _streams_of(p)}
+        return [self._stream_status(stream, messages.get(stream.name)) for stream in plan.streams]
 
     def _stream_status(self, stream: StreamPlan, problem: str | None) -> StreamStatus:
         version = self.master(stream).newest()
@@ -296,7 +295,7 @@ class ProjectService:
             iso(mark_us) if mark_us is not None else None,
             Balance(**numbers),
             last_ms,
-            problem or self._set_aside(stream.name),
+            problem or self._abandoned_patterns(stream.name),
             (now_us - mark_us) // 1000 if mark_us is not None else None,
             time.held_by,
             [IdlePartition(partition, iso(since)) for partition, since in time.idle],
@@ -305,12 +304,12 @@ class ProjectService:
             self._trigger_us(definition) // 1000,
         )
 
-    def _set_aside(self, stream: str) -> str | None:
-        """What is wrong with keys of patterns that are not searched any more."""
+    def _abandoned_patterns(self, stream: str) -> str | None:
+        """Which keys of patterns are not searched any more."""
         live = [v.plan for v in self.store.versions(stream) if v.live]
         with self.store.read() as db:
-            said = [aside_text(db, plan) for plan in live]
-        return "; ".join(filter(None, said)) or None
+            texts = [abandoned_text(db, plan) for plan in live]
+        return "; ".join(filter(None, texts)) or None
 
     def _trigger_us(self, definition: StreamDefinition | None) -> int:
         speed = self.project.settings.speed
@@ -382,7 +381,7 @@ class ProjectService:
         return found
 
     def master(self, stream: StreamPlan) -> MasterTable:
-        """One for each plan of the stream, because a table keeps the version that it has read."""
+        """One for each plan of the stream, because a table caches the version that it has read."""
         if stream not in self._masters:
             path = self.layout.master(stream.name)
             self._masters[stream] = MasterTable(path, declared_schema(stream), stream.partitions)
@@ -391,9 +390,6 @@ class ProjectService:
     def log_reader(self, stream: StreamPlan) -> LogReader:
         return open_reader(self.layout.log(stream.name))
 
-    def close_questions(self) -> None:
-        self.questions.close()
-
 
 def _counted(audit: AuditResult) -> AuditResult:
     meters.AUDITS.labels(meters.DIFFERED if audit.differences else meters.AGREED).inc()
@@ -401,18 +397,18 @@ def _counted(audit: AuditResult) -> AuditResult:
 
 
 def stopped_status(service: ProjectService) -> ProjectStatus:
-    """The status of a project that does not run."""
+    """The status of a stopped project."""
     plan = service.store.deployed()
     return with_health(service, plan, service.status_of("stopped", STOPPED, plan))
 
 
 def _streams_of(problem: Problem) -> tuple[str, ...]:
-    """The streams that a problem is of: a source's own, or all of a flow."""
+    """The streams of a problem: that of a source, or all of a flow."""
     return stream_names(problem.name) if problem.kind in ("source", "flow") else ()
 
 
 def _flow_of(name: str) -> str:
-    """The flow that a part of `as_of` speaks for; a view beside streams is named before its own.
+    """The flow of a key of `as_of`, which is `flow` or `view (flow)`.
 
     >>> _flow_of("orders+payments"), _flow_of("visitors (clicks)")
     ('orders+payments', 'clicks')

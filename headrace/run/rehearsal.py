@@ -1,8 +1,8 @@
-"""Rules tried on history before they go live: what they would decide, and what would be different.
+"""A rehearsal of decision rules: a dry run over past events, compared with the deployed version.
 
-The rules are those of the project's files now, the events all that were accepted, from the master
-and the log; nothing is deployed or changed. What is deployed is computed beside it, over the same
-events and with the tables as they are now, and compared event by event.
+The rules are those of the project's files, and the events all accepted events of the master and the
+log; nothing is deployed or changed. The deployed version is computed over the same events and with
+the current tables, and compared event by event.
 tests/run/test_rehearsal.py rehearses a changed set of rules.
 """
 
@@ -28,29 +28,29 @@ from headrace.define.rules import DecisionRules
 from headrace.run.compiling import compile_with, deployed_plan, functions_of, session
 from headrace.run.history import stream_relations, table_relation
 
-_PLACE = f"{PARTITION}, {OFFSET}"
+_EVENT_ID = f"{PARTITION}, {OFFSET}"
 _NOW, _BEFORE = "_rules_now", "_rules_before"
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """How the rules' results differ from those of the deployed version, in numbers of events."""
+    """The number of events whose results differ from those of the deployed version."""
 
-    differ: int  # events of which any field differs
+    differ: int  # events with a field that differs
     fields: dict[str, int]
     new_fields: list[str]
     gone_fields: list[str]
-    only_now: int  # events that the deployed version has no result for
+    only_now: int  # events without a result of the deployed version
     only_deployed: int
 
 
 class Rehearsal(msgspec.Struct, frozen=True):
-    """What rules decide on the events of the past."""
+    """What the rules decide for past events."""
 
     rules: str
     stream: str
     since: str | None
     events: int
-    results: int  # more than events where one meets several rows of a table
+    results: int  # more than events if an event joins several rows of a table
     decided: dict[str, int]  # by rule, in the order of the rules
     undecided: int
     deployed: Comparison | None
@@ -58,7 +58,7 @@ class Rehearsal(msgspec.Struct, frozen=True):
 
 
 def rehearse(project: Project, name: str, since_us: int | None, limit: int) -> Rehearsal:
-    """Try the rules, in a Spark session started for it."""
+    """Rehearse rules in a Spark session of its own."""
     with session(project, "rules") as spark:
         return rehearse_in(spark, project, name, since_us, limit)
 
@@ -66,7 +66,7 @@ def rehearse(project: Project, name: str, since_us: int | None, limit: int) -> R
 def rehearse_in(
     spark: Any, project: Project, name: str, since_us: int | None, limit: int
 ) -> Rehearsal:
-    """Try the rules in a session that runs."""
+    """Rehearse rules in a running session."""
     plan, before = compile_with(spark, project), deployed_plan(project)
     rules = project.queries[name].rules
     assert rules is not None
@@ -92,10 +92,10 @@ class _Trial:
     ) -> Rehearsal:
         source = stream_names(derived.stream)[0]
         self._register(source, since_us)
-        self.spark.sql(_with_place(derived.sql)).createOrReplaceTempView(_NOW)
+        self.spark.sql(_with_offsets(derived.sql)).createOrReplaceTempView(_NOW)
         decided, undecided = self._decided(rules)
         (total,) = self._rows(
-            f"SELECT count(DISTINCT {_PLACE}) AS events, count(*) AS results FROM {_NOW}"
+            f"SELECT count(DISTINCT {_EVENT_ID}) AS events, count(*) AS results FROM {_NOW}"
         )
         return Rehearsal(
             derived.name,
@@ -110,7 +110,7 @@ class _Trial:
         )
 
     def _register(self, source: str, since_us: int | None) -> None:
-        """Make streams and tables known; what only the deployed plan has, too."""
+        """Register the streams and tables of both plans."""
         from headrace.spark.query_worker import relation_frame
 
         layout = Layout.of(self.project)
@@ -121,8 +121,8 @@ class _Trial:
         relations = [table_relation(table, self.project.folder) for table in tables.values()]
         for stream in streams.values():
             time = stream.watermark[0] if stream.watermark else ARRIVED_AT
-            asked = since_us is not None and stream.name == source
-            since = f"`{time}` >= timestamp_micros({since_us})" if asked else None
+            limited = since_us is not None and stream.name == source
+            since = f"`{time}` >= timestamp_micros({since_us})" if limited else None
             named = stream.name in raw
             relations += stream_relations(layout, stream, self.folder, since, raw=named)[0]
         for relation in relations:
@@ -144,12 +144,13 @@ class _Trial:
         ) else None  # fmt: skip
         if deployed is None or deployed.carry:
             return None
-        self.spark.sql(_with_place(deployed.sql)).createOrReplaceTempView(_BEFORE)
+        self.spark.sql(_with_offsets(deployed.sql)).createOrReplaceTempView(_BEFORE)
         now, before = self._columns(_NOW), self._columns(_BEFORE)
         both = [column for column in now if column in before]
         # An event with several results is compared by all of them, whatever their order.
+        texts = ", ".join(map(_as_text, both))
         sides = [
-            f"(SELECT {_PLACE}, {', '.join(map(_listed, both))} FROM {view} GROUP BY {_PLACE})"
+            f"(SELECT {_EVENT_ID}, {texts} FROM {view} GROUP BY {_EVENT_ID})"
             for view in (_NOW, _BEFORE)
         ]
         met = f"n.{OFFSET} IS NOT NULL AND b.{OFFSET} IS NOT NULL"
@@ -173,7 +174,7 @@ class _Trial:
         )
 
     def _samples(self, rules: DecisionRules, limit: int) -> list[dict[str, Any]]:
-        """The newest events in turn for each decision, so that rare rules are seen."""
+        """The newest events of each decision in turn, so that rare decisions are included."""
         column = f"to_json(struct(`{rules.column}`))"
         turn = f"row_number() OVER (PARTITION BY {column} ORDER BY {OFFSET} DESC, {PARTITION})"
         first = [rules.column, *rules.fields]
@@ -199,14 +200,14 @@ def _derived(plan: Plan, name: str) -> DerivedPlan:
     found = next(derived for derived in plan.derived if derived.name == name)
     if found.carry:
         raise Unsupported(
-            f"rules '{name}' stand on a stream that is carried from event to event",
-            hint="only views read such a stream; have the rules before what is carried.",
+            f"rules '{name}' read a stream that is carried from event to event",
+            hint="only views read such a stream; apply the rules before the carried step.",
         )
     return found
 
 
-def _with_place(sql: str) -> str:
-    """The SELECT of a derived stream with the place of each event."""
+def _with_offsets(sql: str) -> str:
+    """The SELECT of a derived stream with the partition and offset of each event."""
     select = parse_select(sql, Origin("plan", 1))
     if not any(item.is_star for item in select.expressions):
         alias = select.args["from_"].this.alias_or_name
@@ -215,8 +216,8 @@ def _with_place(sql: str) -> str:
     return sql_of(select)
 
 
-def _listed(column: str) -> str:
-    """All values of a column in one text."""
+def _as_text(column: str) -> str:
+    """All values of a column as one text."""
     values = f"collect_list(to_json(struct(`{column}` AS v)))"
     return f"to_json(sort_array({values})) AS `{column}`"
 

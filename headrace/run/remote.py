@@ -1,7 +1,7 @@
-"""The instance that runs a project, over HTTP, found by the lock in the project's folder.
+"""The client of a running project, whose address and token are read from its state folder.
 
-This page imports no Spark: a client in Python reaches an instance through it.
-tests/client/test_client.py reaches one by its folder.
+This module imports no Spark, because the Python client uses it.
+tests/client/test_client.py connects to a project by its folder.
 """
 
 from __future__ import annotations
@@ -12,17 +12,12 @@ from headrace.api.client import TOKEN_VARIABLE, Remote
 from headrace.api.tls import trusting_context
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.run.lock import running_token, running_url
+from headrace.run.lock import running_token
 
 
-def running(project: Project) -> str | None:
-    """Where the project answers, if it runs."""
-    return running_url(Layout.of(project))
-
-
-def reached(project: Project, url: str, token: str | None = None) -> Remote:
-    """The instance that runs. Whoever says a token means that one; else it is the one that lies
-    beside the address.
+def remote_of(project: Project, url: str, token: str | None = None) -> Remote:
+    """The client of the instance at a URL. The token is the argument, that of the environment, or
+    the one in the state folder.
     """
     token = token or os.environ.get(TOKEN_VARIABLE) or running_token(Layout.of(project))
     certificate = project.settings.http.tls_cert

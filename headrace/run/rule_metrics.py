@@ -1,4 +1,4 @@
-"""Rules, notifications and watches for Prometheus. tests/run/test_rule_metrics.py reads a page."""
+"""Metrics of rules, notifications and watches. tests/run/test_rule_metrics.py reads them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ACTION_GAUGES: dict[str, tuple[str, Callable[[DeliveryMetrics], float]]] = {
 }
 
 
-class TallyCollector(Collector):
-    """What rules and watches have done."""
+class RuleCollector(Collector):
+    """Counts alerts, notifications and matches of watches."""
 
     def __init__(self, rules: Sequence[RuleStatus], tally: AlertMetrics) -> None:
         self.tally = tally
-        # A rule that has raised nothing yet is told too, so that its first alert is a change.
+        # A rule without alerts is exported as zero, so that its first alert is an increase.
         self.raised = {(rule.name, rule.severity): 0 for rule in rules} | tally.raised
 
     def collect(self) -> Iterator[Metric]:

@@ -1,9 +1,9 @@
-"""What happens again and again: archive, build, reload, tidy. One thread, one step at a time.
+"""Runs the periodic steps archive, build, reload and tidy, one at a time, in one thread.
 
-A step that fails is reported and tried again at its next turn; it never stops the others.
-`rebuild` asks for a full build of all that was acknowledged by then: it waits until speed has taken
-that, while the other steps continue; `rebuilding` says how far it is. `stop` ends the step that
-runs. tests/run/test_schedule.py drives it with a held clock.
+A step that fails is reported and tried again at its next time; it never stops the others.
+`rebuild` requests a full build of all events that are acknowledged by then: it starts when speed
+has committed them, and the other steps continue until then. `stop` cancels the running step.
+tests/run/test_schedule.py drives it with a held clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
 
-from headrace.batch.build import Promoted
+from headrace.batch.build import BuildResult
 from headrace.compile.plan import TablePlan
 from headrace.core.errors import Fenced, HeadraceError, Unavailable
 from headrace.core.position import Position
@@ -30,27 +30,27 @@ from headrace.log.protocol import LogWriter
 from headrace.run.pipeline import Pipeline
 from headrace.run.tables import Tables
 from headrace.serving.retention import Retention
-from headrace.spark.jobs import LOOK_S, BatchJobs
+from headrace.spark.jobs import POLL_S, BatchJobs
 
 TICK_S = 0.1
-PATIENCE_S = 2.0  # for the step that runs when all is to stop, before it is cancelled
+STOP_WAIT_S = 2.0  # before `stop` cancels the running step
 TIDY_US = 60 * SECOND
 
 
 @dataclass(slots=True, eq=False)
-class Wish:
-    """A full build of a view that somebody waits for."""
+class RebuildRequest:
+    """A requested full build of a view."""
 
     stream: str
     view: str
-    end: Position  # of the log when it was asked for
-    asked_at_us: int
+    end: Position  # of the log at the time of the request
+    requested_at_us: int
     started_at_us: int | None = None
-    done: Future[Promoted] = field(default_factory=Future)
+    done: Future[BuildResult] = field(default_factory=Future)
 
 
-class _Due:
-    """When each kind of periodic work is done next."""
+class _NextTimes:
+    """When each periodic step is due."""
 
     def __init__(self, now_us: int, settings: Settings) -> None:
         self.archive_at = now_us
@@ -82,10 +82,10 @@ class Schedule:
         self._problems = Problems("schedule", report)
         self._stop = threading.Event()
         self._ended = False
-        self._wishes: list[Wish] = []  # that are not done yet
+        self._requests: list[RebuildRequest] = []  # not done yet
         self._lock = threading.Lock()
-        self._steps = threading.Lock()  # held while steps are done
-        self._due = _Due(self.clock(), settings)
+        self._steps = threading.Lock()  # held while steps run
+        self._times = _NextTimes(self.clock(), settings)
         self._worker = Worker("schedule", self._turn, self._stop, report)
 
     @property
@@ -93,102 +93,102 @@ class Schedule:
         return [*self._problems, *problems_of([self._worker])]
 
     def start(self) -> None:
-        self._due = _Due(self.clock(), self.settings)
+        self._times = _NextTimes(self.clock(), self.settings)
         self._worker.start()
 
     def stop(self) -> None:
         self._stop.set()
-        self._worker.join(PATIENCE_S)
+        self._worker.join(STOP_WAIT_S)
         while self._jobs and self._worker.alive:
             self._jobs.cancel()
-            self._worker.join(LOOK_S)
+            self._worker.join(POLL_S)
         self._worker.join()
         self._end()
 
     def paused(self) -> AbstractContextManager[object]:
-        """No step is done meanwhile; one that has begun is waited for."""
+        """A context in which no step runs; entering it waits for the running step."""
         return self._steps
 
     def replace(self, pipelines: dict[str, Pipeline], tables: Tables) -> None:
-        """Work for other pipelines from the next turn on."""
+        """Use other pipelines and tables from the next turn on."""
         for name in self.pipelines.keys() - pipelines.keys():
             self._problems.forget("flow", name)
         for name in self._tables.keys() - tables.tables.keys():
             self._problems.forget("table", name)
         self.pipelines, self.tables = pipelines, tables
 
-    def rebuild(self, stream: str, view: str) -> Future[Promoted]:
-        """Ask for a full build of a view."""
-        wish = Wish(stream, view, self.pipelines[stream].end(), self.clock())
+    def rebuild(self, stream: str, view: str) -> Future[BuildResult]:
+        """Request a full build of a view."""
+        request = RebuildRequest(stream, view, self.pipelines[stream].end(), self.clock())
         with self._lock:
-            self._wishes.append(wish)
+            self._requests.append(request)
         if self._ended:
-            self._refuse_wishes()
-        return wish.done
+            self._refuse_requests()
+        return request.done
 
-    def rebuilding(self, view: str) -> Wish | None:
-        """The full build of a view that runs or waits, if one was asked for."""
+    def rebuild_request(self, view: str) -> RebuildRequest | None:
+        """The running or waiting rebuild of a view, if there is one."""
         with self._lock:
-            return next((wish for wish in self._wishes if wish.view == view), None)
+            return next((request for request in self._requests if request.view == view), None)
 
     def _end(self) -> None:
         self._ended = True
-        self._refuse_wishes()
+        self._refuse_requests()
 
-    def _refuse_wishes(self) -> None:
+    def _refuse_requests(self) -> None:
         with self._lock:
-            wishes, self._wishes = self._wishes, []
-        for wish in wishes:
-            reason = f"view '{wish.view}' was not built: the project is stopping"
-            wish.done.set_exception(Unavailable(reason))
+            requests, self._requests = self._requests, []
+        for request in requests:
+            reason = f"view '{request.view}' was not built: the project is stopping"
+            request.done.set_exception(Unavailable(reason))
 
     def _turn(self) -> float:
         if self._jobs and not self._joined:
             self._jobs.join()
             self._joined = True
-        # Whoever has paused the steps may build for hours, and a stop does not wait for that.
+        # Does not block: a pause may last for hours, and `stop` must not wait for its end.
         if self._steps.acquire(blocking=False):
             try:
-                self._do_due()
+                self._run_due()
             finally:
                 self._steps.release()
         return TICK_S
 
-    def _do_due(self) -> None:
-        """All that is due now."""
-        due, now, settings = self._due, self.clock(), self.settings
-        self._grant_wishes()
-        if now >= due.reload_at:
+    def _run_due(self) -> None:
+        """Run the steps that are due."""
+        times, now, settings = self._times, self.clock(), self.settings
+        self._run_rebuilds()
+        if now >= times.reload_at:
             self._reload()
-            due.reload_at = now + settings.tables.interval_us
-        if now >= due.archive_at:
+            times.reload_at = now + settings.tables.interval_us
+        if now >= times.archive_at:
             self._each("archive", lambda name, pipeline: pipeline.archive())
-            due.archive_at = self.clock() + settings.archive.interval_us
-        if now >= due.build_at:
+            times.archive_at = self.clock() + settings.archive.interval_us
+        if now >= times.build_at:
             self._each("batch", self._build)
-            due.build_at = now + settings.batch.interval_us
-        if now >= due.tidy_at:
+            times.build_at = now + settings.batch.interval_us
+        if now >= times.tidy_at:
             self._tidy()
-            due.tidy_at = now + TIDY_US
+            times.tidy_at = now + TIDY_US
 
     def _tidy(self) -> None:
         self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
         if self.retention:
             key = ProblemKey("part", "ledger", "tidy")
-            self._tried(key, "the ledger was not tidied", self.retention.remove_old)
+            self._attempt(key, "the ledger was not tidied", self.retention.remove_old)
 
     def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
         for name, pipeline in self.pipelines.items():
             failed = f"{what} of stream '{name}' failed"
-            self._tried(ProblemKey("flow", name, what), failed, partial(action, name, pipeline))
+            self._attempt(ProblemKey("flow", name, what), failed, partial(action, name, pipeline))
             if self._stop.is_set():
                 return
 
     def _reload(self) -> None:
-        """Each table by itself: one that cannot be read keeps no other from being reloaded."""
+        """Reload each table as a step of its own, so that a failure does not affect the others."""
         for name in self._tables:
             failed = f"table '{name}' was not reloaded"
-            self._tried(
+            self._attempt(
                 ProblemKey("table", name, "reload"), failed, partial(self._reload_one, name)
             )
 
@@ -200,9 +200,9 @@ class Schedule:
     def _tables(self) -> dict[str, TablePlan]:
         return self.tables.tables if self.tables else {}
 
-    def _tried(self, key: ProblemKey, failed: str, action: Callable[[], object]) -> None:
-        """One step; a failure is a problem until the step is done, and a step that was cancelled
-        has not failed.
+    def _attempt(self, key: ProblemKey, failed: str, action: Callable[[], object]) -> None:
+        """Run one step. A failure is a problem until the step succeeds; a step that `stop` has
+        cancelled has not failed.
         """
         try:
             action()
@@ -212,17 +212,17 @@ class Schedule:
                 return
             self._problems.note(key, f"{failed}: {reason_of(error)}", error)
             if isinstance(error, Fenced):
-                # Nothing that this process does can count any more.
+                # Another process is the writer of the store, so this one cannot commit any more.
                 self._stop.set()
                 self._end()
 
     def _build(self, name: str, pipeline: Pipeline) -> None:
-        # What is archived limits how far a build can go.
+        # A build reads archived events only.
         pipeline.archive()
         if (promoted := pipeline.build()) is not None:
             self.note_promoted(promoted)
 
-    def note_promoted(self, promoted: Promoted) -> None:
+    def note_promoted(self, promoted: BuildResult) -> None:
         """Count and report a generation."""
         self.generations += 1
         self.events += promoted.events
@@ -244,32 +244,32 @@ class Schedule:
             },
         )
 
-    def _grant_wishes(self) -> None:
+    def _run_rebuilds(self) -> None:
         with self._lock:
-            wishes = list(self._wishes)
-        for wish in wishes:
+            requests = list(self._requests)
+        for request in requests:
             try:
-                if not self.pipelines[wish.stream].has_taken(wish.end):
+                if not self.pipelines[request.stream].has_committed(request.end):
                     continue
-                wish.started_at_us = self.clock()
-                promoted = self._rebuilt(wish)
+                request.started_at_us = self.clock()
+                promoted = self._rebuilt(request)
             except Exception as error:
                 if self._stop.is_set():
-                    return  # it was cancelled, and all wishes are refused
-                self._forget(wish)
-                wish.done.set_exception(error)
+                    return  # it was cancelled, and `stop` refuses all requests
+                self._forget(request)
+                request.done.set_exception(error)
             else:
-                self._forget(wish)
-                wish.done.set_result(promoted)
+                self._forget(request)
+                request.done.set_result(promoted)
 
-    def _rebuilt(self, wish: Wish) -> Promoted:
-        promoted = self.pipelines[wish.stream].rebuild(wish.view)
+    def _rebuilt(self, request: RebuildRequest) -> BuildResult:
+        promoted = self.pipelines[request.stream].rebuild(request.view)
         if promoted is None:
-            raise HeadraceError(f"view '{wish.view}' was not built")
+            raise HeadraceError(f"view '{request.view}' was not built")
         self.note_promoted(promoted)
         return promoted
 
-    def _forget(self, wish: Wish) -> None:
-        """Before its end is told, so that whoever hears of it does not still find it."""
+    def _forget(self, request: RebuildRequest) -> None:
+        """Called before the future is done, so that its callbacks do not find the request."""
         with self._lock:
-            self._wishes.remove(wish)
+            self._requests.remove(request)

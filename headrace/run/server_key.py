@@ -1,8 +1,7 @@
-"""The key that a job shares with its server: a file in the job's state, for its owner alone.
+"""The key that a job shares with its server: a file in the job's state, readable by its owner only.
 
-The server makes it before it starts the job, and keeps it for the starts after that, so that a
-server that comes back still has the key of a job that went on. tests/run/test_server_key.py checks
-the file's mode.
+The server creates it before the first launch of the job and never replaces it, so that a restarted
+server still has the key of a running job. tests/run/test_server_key.py checks the file's mode.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from headrace.access.delegation import KEY_BYTES
 from headrace.define.layout import Layout
 
 
-def made_key(layout: Layout) -> bytes:
-    """The key of a job; made if there is none yet."""
+def ensure_key(layout: Layout) -> bytes:
+    """The key of a job; created if there is none."""
     layout.make_state()
     fresh = layout.server_key.with_suffix(".new")
     if not layout.server_key.is_file():

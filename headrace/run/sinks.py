@@ -1,7 +1,7 @@
-"""The sinks of a running project, one thread each: look at the view, and save what is to be told.
+"""The sinks of a running project, one thread each: poll the view, and save new panes in the outbox.
 
-What a look finds is in the outbox before anything of it is delivered (headrace/run/deliveries.py).
-A sink that fails says so in the status and tries again; it never stops the others.
+Panes are in the outbox before any of them is delivered (headrace/run/delivery_worker.py). A sink
+that fails is reported as a problem and retried; it never stops the others.
 tests/run/test_sinks.py drives one without threads, tests/run/test_sinks_killed.py kills it at each
 failpoint.
 """
@@ -24,16 +24,16 @@ TURN_S, RETRY_S = 0.1, 1.0
 
 
 class Sink:
-    """One sink; `look` saves all there is to tell now."""
+    """One sink; `poll` saves the panes that are new."""
 
     def __init__(self, plan: SinkPlan, view: str, reader: Reader) -> None:
         self.plan, self.reader = plan, reader
-        # A sink whose view means something else now tells it from the beginning.
+        # A sink whose view has changed starts from the beginning.
         fingerprint = digest([plan.subscription, plan.shape, view])
         account = open_state(reader.db, plan.name, fingerprint)
         self.tracker = ViewTracker(reader, plan.subscription, plan.shape, account)
 
-    def look(self) -> None:
+    def poll(self) -> None:
         found = self.tracker.poll()
         if found is not None:
             save_emission(self.reader.db, self.plan.name, found, self.reader.clock())
@@ -65,36 +65,36 @@ class Sinks:
             worker.start()
 
     def stop(self) -> None:
-        """Save what there is to tell, and end."""
+        """Poll once more, and end."""
         self._stop.set()
         for worker in self._workers:
             worker.join()
-        self.look()
+        self.poll()
 
-    def look(self) -> None:
-        """One look of each sink."""
+    def poll(self) -> None:
+        """Poll each sink once."""
         for sink in self.plan.sinks:
-            self._look(sink)
+            self._poll(sink)
 
     def _turn(self, sink: SinkPlan) -> float:
-        return TURN_S if self._look(sink) else RETRY_S
+        return TURN_S if self._poll(sink) else RETRY_S
 
-    def _look(self, sink: SinkPlan) -> bool:
-        """One look; a failure is told once and tried again."""
+    def _poll(self, sink: SinkPlan) -> bool:
+        """Poll once; a failure is reported once, and tried again."""
         try:
-            self._opened(sink).look()
+            self._sink(sink).poll()
         except (Fenced, NotReady):
             return False
         except Exception as error:
             sentence = f"sink '{sink.name}' failed: {reason_of(error)}"
             self._problems.note(_key(sink), sentence, error)
-            # It may or may not have been saved; opening again finds out.
+            # The panes may or may not have been saved; opening it again reads that.
             self._open.pop(sink.name, None)
             return False
         self._problems.over(_key(sink))
         return True
 
-    def _opened(self, sink: SinkPlan) -> Sink:
+    def _sink(self, sink: SinkPlan) -> Sink:
         if sink.name not in self._open:
             view = self.plan.view(sink.subscription.view)
             fingerprint = view.fingerprint if view else ""
@@ -103,4 +103,4 @@ class Sinks:
 
 
 def _key(sink: SinkPlan) -> ProblemKey:
-    return ProblemKey("sink", sink.name, "look")
+    return ProblemKey("sink", sink.name, "poll")

@@ -1,10 +1,10 @@
-"""Tables are reloaded when their files change, while the project runs.
+"""Reloads tables while the project runs, when their files change.
 
-A version is a short hash of a table's content. All layers take a new one at the same moment,
-between two epochs, and answers say which one is in use. Events that were counted before keep the
-values they met: a table has no log, so what it said in the past is not known any more. `headrace
-rebuild` counts a view again with what the table says now. tests/run/test_tables.py checks what is
-noticed, and when.
+A version is a short hash of a table's content. Batch and speed switch to a new version together,
+between two epochs, and answers name the version in use. Events that were processed before keep the
+values of the old version: a table has no log, so old versions are not available. `headrace rebuild`
+processes all events of a view again with the current version. tests/run/test_tables.py checks
+which changes are detected, and when.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from headrace.serving.store import Store
 from headrace.spark.relations import table_path
 
 Signature = tuple[tuple[str, int, int], ...]
-ReadTable = Callable[[TablePlan], "pa.Table | None"]  # a table's rows, if they are not too many
+ReadTable = Callable[[TablePlan], "pa.Table | None"]  # the rows of a small table
 
 
 class Tables:
@@ -40,37 +40,38 @@ class Tables:
     ) -> None:
         self.folder, self.pipelines, self.store, self.read = folder, pipelines, store, read
         self.tables = {table.name: table for table in tables}
-        self._seen: dict[str, Signature] = {}
+        self._signature: dict[str, Signature] = {}
         self._version: dict[str, str] = {}
         for name, table in self.tables.items():
             if before is not None and before.tables.get(name) == table:
-                # What runs on has this content, whatever the file says by now.
-                self._seen[name], self._version[name] = before._seen[name], before._version[name]
+                # The running sessions have this content, even if the file has changed since.
+                self._signature[name], self._version[name] = (
+                    before._signature[name],
+                    before._version[name],
+                )
             else:
-                self._note(table)
+                self._load(table)
 
     def reload(self, name: str) -> str | None:
-        """Reload a table whose content has changed; its new version. If it fails, the content in
-        use is what it was, and the next call tries again.
+        """Reload a table if its content has changed; returns its new version. If it fails, the old
+        content stays in use, and the next call tries again.
         """
         table = self.tables[name]
         changed = self._changed(table) and self._reloaded(table)
         return self._version[name] if changed else None
 
     def replace(self, names: Collection[str], change: Callable[[], None]) -> None:
-        """Change the content of tables between two epochs, so that it is known from which event
-        on it counts.
-        """
+        """Change the content of tables between two epochs, so that each epoch reads one version."""
         with between_epochs(self.pipelines.values()):
             change()
             for name in names:
                 for pipeline in self.pipelines.values():
                     if pipeline.reads(name):
                         pipeline.reload(self.tables[name])
-                self._note(self.tables[name])
+                self._load(self.tables[name])
 
     def _changed(self, table: TablePlan) -> bool:
-        return signature(table_path(table, self.folder)) != self._seen[table.name]
+        return signature(table_path(table, self.folder)) != self._signature[table.name]
 
     def _reloaded(self, table: TablePlan) -> bool:
         before = self._version[table.name]
@@ -78,22 +79,23 @@ class Tables:
             with between_epochs(self.pipelines.values()):
                 for pipeline in self.pipelines.values():
                     pipeline.reload(table)
-        self._note(table)
+        self._load(table)
         return self._version[table.name] != before
 
-    def _note(self, table: TablePlan) -> None:
+    def _load(self, table: TablePlan) -> None:
         path = table_path(table, self.folder)
-        seen, version = signature(path), version_of(path)
-        # The constants of watches are joined with streams alone, and change often.
+        files, version = signature(path), version_of(path)
+        # Constants of watches are not stored: only streams are joined with them, and they change
+        # often.
         rows = None if hidden(table.name) else self.read(table)
         self.store.record_table(table.name, version, rows)
-        # Last, so that a table that could not be read or stored is still to be reloaded.
-        self._seen[table.name], self._version[table.name] = seen, version
+        # Last, so that a table that could not be read or stored is reloaded again.
+        self._signature[table.name], self._version[table.name] = files, version
 
 
 @contextmanager
 def between_epochs(pipelines: Iterable[Pipeline]) -> Iterator[None]:
-    """No epoch of these runs meanwhile."""
+    """A context in which no epoch of these pipelines runs."""
     with ExitStack() as stack:
         for pipeline in pipelines:
             stack.enter_context(pipeline.speed.between_epochs)
@@ -101,7 +103,7 @@ def between_epochs(pipelines: Iterable[Pipeline]) -> Iterator[None]:
 
 
 def signature(path: Path) -> Signature:
-    """What changes when a file is written, and costs nothing to read."""
+    """Names, sizes and modification times of the files; cheaper than a hash."""
     found = [(file, file.stat()) for file in _files(path)]
     return tuple((str(file), stat.st_size, stat.st_mtime_ns) for file, stat in found)
 
@@ -117,5 +119,5 @@ def version_of(path: Path) -> str:
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
-    # Spark passes over names that begin so, and writes its own marks there.
+    # Spark ignores files with these prefixes, and writes markers such as _SUCCESS.
     return sorted(f for f in path.rglob("*") if f.is_file() and f.name[0] not in "._")

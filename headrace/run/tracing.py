@@ -1,7 +1,7 @@
-"""Traces by OpenTelemetry, sent to `trace.endpoint` by OTLP over HTTP.
+"""Exports traces of OpenTelemetry to `trace.endpoint` by OTLP over HTTP.
 
-Without the setting nothing of OpenTelemetry is imported, and it need not be installed. Spans are
-sent from a thread of their own, and dropped if nobody takes them: a trace never holds up an event.
+Without the setting OpenTelemetry is not imported and need not be installed. Spans are sent from a
+thread of their own, and dropped if they cannot be sent: tracing never delays an event.
 tests/run/test_tracing.py has a receiver.
 """
 
@@ -21,8 +21,8 @@ _PATH = "/v1/traces"
 
 
 @contextmanager
-def traced(settings: Settings) -> Iterator[None]:
-    """Send spans while it is open, if the project says where to; the last of them at the end."""
+def export_traces(settings: Settings) -> Iterator[None]:
+    """Export spans during a block, if the setting is there; the last of them at its end."""
     if not settings.trace.endpoint:
         yield
         return
@@ -36,7 +36,7 @@ def traced(settings: Settings) -> Iterator[None]:
 
 
 def endpoint_of(url: str) -> str:
-    """Where spans are sent; a collector's address alone means its usual path.
+    """The URL that spans are sent to; an address without a path gets the default path.
 
     >>> endpoint_of("http://127.0.0.1:4318")
     'http://127.0.0.1:4318/v1/traces'
@@ -58,9 +58,9 @@ def _provider(project: str, endpoint: str) -> Any:
     except ImportError as error:
         raise Unavailable(
             "trace.endpoint is set, but OpenTelemetry is not installed",
-            hint="install it with `pip install headrace[otel]`, or take the setting away.",
+            hint="install it with `pip install headrace[otel]`, or remove the setting.",
         ) from error
-    who = {"service.name": "headrace", "service.version": __version__}
-    provider = TracerProvider(resource=Resource.create({**who, "headrace.project": project}))
+    resource = {"service.name": "headrace", "service.version": __version__}
+    provider = TracerProvider(resource=Resource.create({**resource, "headrace.project": project}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     return provider

@@ -1,10 +1,10 @@
-"""Everything that is kept is read and compared with its checksums: the blocks of the log, the files
-of the master, and the databases.
+"""Read the whole state and compare it with its checksums: the blocks of the log, the files of the
+master, and the databases.
 
-Damage is told with the file and the offsets in it, and the rest is read all the same. Verifying
-changes nothing and may be done beside a running project. A repair writes what the log still has
-into the master again, read as the project was last deployed, whatever its files say now, and needs
-the project stopped. tests/run/test_verify.py damages each part.
+Each damaged file is reported with its offsets, and the rest is still read. Verifying changes
+nothing and may be done while the project runs. A repair writes damaged files of the master again
+from the log, with the schema of the deployed plan, and requires a stopped project.
+tests/run/test_verify.py damages each part.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFo
 from headrace.core.event import OFFSET
 from headrace.core.position import Interval
 from headrace.define.layout import Layout
-from headrace.log.opening import open_reader
+from headrace.log.opening import logs_in, open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.parquet import damage_of
-from headrace.master.repair import repair
-from headrace.master.version import MasterFile, found_version
+from headrace.master.repair import repair as repair_file
+from headrace.master.version import MasterFile, newest_version
 from headrace.run.lock import RunLock
-from headrace.run.parts import contradictions, is_written, topics_of
+from headrace.run.state_check import has_writer, inconsistencies
 from headrace.serving.catalog import read_plan
 from headrace.serving.sqlite_files import integrity_errors, read_store
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """One file that is not what it was; `offsets` are those of the records in it."""
+    """One damaged file; `offsets` are those of the records in it."""
 
     part: str  # log, master, store or users
     path: str
@@ -45,8 +45,8 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """What was read, and what of it is damaged."""
+class VerifyResult:
+    """How much was read, and which files are damaged."""
 
     log_events: int = 0
     log_bytes: int = 0
@@ -59,18 +59,16 @@ class Verified:
     def sound(self) -> bool:
         return all(damage.repaired for damage in self.damages)
 
-    def with_damage(self, *damages: Damage) -> Verified:
+    def with_damage(self, *damages: Damage) -> VerifyResult:
         return replace(self, damages=(*self.damages, *damages))
 
 
-def verify(layout: Layout, *, mend: bool = False) -> Verified:
-    """Read all that a project keeps; if it is to be mended, write damaged files of the master
-    again.
-    """
-    if not mend:
-        return _verify(layout, None, written=is_written(layout))
+def verify(layout: Layout, *, repair: bool = False) -> VerifyResult:
+    """Read the whole state; with `repair`, write damaged files of the master again."""
+    if not repair:
+        return _verify(layout, None, written=has_writer(layout))
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     try:
         return _verify(layout, _deployed(layout), written=False)
     finally:
@@ -78,52 +76,54 @@ def verify(layout: Layout, *, mend: bool = False) -> Verified:
 
 
 def _deployed(layout: Layout) -> dict[str, StreamPlan]:
-    """How the records of each stream were read when they were archived."""
+    """The deployed plan of each stream."""
     if not layout.store.is_file():
         return {}
     try:
         with read_store(layout.store) as db:
             plan = read_plan(db)
     except Unavailable:
-        return {}  # a damaged store is told of below
+        return {}  # a damaged store is reported below
     return {stream.name: stream for stream in plan.streams} if plan else {}
 
 
-def _verify(layout: Layout, mend: Mapping[str, StreamPlan] | None, *, written: bool) -> Verified:
-    result = Verified()
-    for name, partitions in topics_of(layout).items():
+def _verify(
+    layout: Layout, plans: Mapping[str, StreamPlan] | None, *, written: bool
+) -> VerifyResult:
+    result = VerifyResult()
+    for name, partitions in logs_in(layout.logs).items():
         try:
             reader = open_reader(layout.log(name), written=written)
             result = _verify_log(result, name, reader)
-            result = result.with_damage(*_contradictions(layout, name, partitions, reader))
+            result = result.with_damage(*_inconsistencies(layout, name, partitions, reader))
         except CorruptLog as error:
             problem = f"{error.message}: {error.detail}"
             result = result.with_damage(Damage("log", str(error.origin), problem, name))
-        result = _verify_master(result, layout, name, partitions, mend)
+        result = _verify_master(result, layout, name, partitions, plans)
     for part, path in (("store", layout.store), ("users", layout.access)):
         result = result.with_damage(*_verify_database(part, path))
     return result
 
 
-def _contradictions(
+def _inconsistencies(
     layout: Layout, stream: str, partitions: int, reader: LogReader
 ) -> Iterator[Damage]:
     place = layout.log(stream).place
-    for found in contradictions(layout, stream, partitions, reader):
+    for found in inconsistencies(layout, stream, partitions, reader):
         yield Damage("log", place, found.problem, stream, found.partition, found.offsets)
 
 
-def _verify_log(result: Verified, stream: str, reader: LogReader) -> Verified:
+def _verify_log(result: VerifyResult, stream: str, reader: LogReader) -> VerifyResult:
     for partition in range(reader.partitions):
         for part in reader.parts(partition):
             held = part.interval
             try:
                 events = sum(block.count for block in reader.blocks(partition, held))
             except NotFound:
-                continue  # retention has removed it meanwhile
+                continue  # retention has removed it in the meantime
             except CorruptLog as error:
-                told, offsets = f"{error.message}: {error.detail}", (held.lower, held.upper)
-                damage = Damage("log", part.place, told, stream, partition, offsets)
+                problem, offsets = f"{error.message}: {error.detail}", (held.lower, held.upper)
+                damage = Damage("log", part.place, problem, stream, partition, offsets)
                 result = result.with_damage(damage)
             else:
                 result = replace(
@@ -135,23 +135,23 @@ def _verify_log(result: Verified, stream: str, reader: LogReader) -> Verified:
 
 
 def _verify_master(
-    result: Verified,
+    result: VerifyResult,
     layout: Layout,
     stream: str,
     partitions: int,
-    mend: Mapping[str, StreamPlan] | None,
-) -> Verified:
+    plans: Mapping[str, StreamPlan] | None,
+) -> VerifyResult:
     try:
-        version = found_version(layout.master(stream), partitions)
+        version = newest_version(layout.master(stream), partitions)
         files = version.files if version else ()
     except CorruptMaster as error:
         return result.with_damage(Damage("master", str(error.origin), error.message, stream))
     for file in sorted(files, key=lambda file: (file.partition, file.first_offset)):
-        if problem := damage_of(file) or _contradiction(file):
+        if problem := damage_of(file) or _inconsistency(file):
             offsets = (file.first_offset, file.next_offset)
             damage = Damage("master", file.path, problem, stream, file.partition, offsets)
-            if mend is not None:
-                damage = _mended(layout, mend.get(stream), file, damage)
+            if plans is not None:
+                damage = _repaired(layout, plans.get(stream), file, damage)
             result = result.with_damage(damage)
         else:
             result = replace(
@@ -163,8 +163,8 @@ def _verify_master(
     return result
 
 
-def _contradiction(file: MasterFile) -> str | None:
-    """What the Delta log says of a sound file and the file does not."""
+def _inconsistency(file: MasterFile) -> str | None:
+    """How an intact file differs from its entry in the Delta log."""
     metadata = pq.read_metadata(file.path)
     place = metadata.schema.names.index(OFFSET)
     groups = [
@@ -174,16 +174,16 @@ def _contradiction(file: MasterFile) -> str | None:
     if (metadata.num_rows, found) == (file.rows, Interval(file.first_offset, file.next_offset)):
         return None
     return (
-        f"it holds {metadata.num_rows} records with offsets [{found.lower}, {found.upper}), and "
-        f"the Delta log says {file.rows} with [{file.first_offset}, {file.next_offset})"
+        f"expected {file.rows} records with offsets [{file.first_offset}, {file.next_offset}) by "
+        f"the Delta log, got {metadata.num_rows} with [{found.lower}, {found.upper})"
     )
 
 
-def _mended(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage: Damage) -> Damage:
+def _repaired(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage: Damage) -> Damage:
     try:
         if plan is None:
-            raise NotFound("the store does not say how the stream was deployed")
-        repair(plan, layout.log(plan.name), layout.master(plan.name), file)
+            raise NotFound("the store has no deployed plan of the stream")
+        repair_file(plan, layout.log(plan.name), layout.master(plan.name), file)
     except HeadraceError as error:
         return replace(damage, problem=f"{damage.problem}; not repaired: {error.message}")
     return replace(damage, repaired=True)

@@ -27,7 +27,7 @@ from headrace.server.handlers import ServerApi, authorize_job_routes, forward
 from headrace.server.routes import ROUTES
 from headrace.server.service import ServerService
 from headrace.server.settings import ServerSettings
-from headrace.server.stopped_job import StoppedJobRoutes
+from headrace.server.stopped_job import StoppedJobHandler
 
 _NAMED = frozenset({"stream", "view"})  # found by name in all jobs
 
@@ -35,7 +35,7 @@ _NAMED = frozenset({"stream", "view"})  # found by name in all jobs
 def make_server_app(service: ServerService, settings: ServerSettings, access: Access) -> Starlette:
     """The application of one server, for one event loop."""
     described = msgspec.json.encode(document(ROUTES))
-    answers = StoppedJobRoutes(settings.http, access, settings.access)
+    answers = StoppedJobHandler(settings.http, access, settings.access)
     api = ServerApi(service, access, settings.http, settings.submit, answers, described)
     authorize_job_routes(api)
 

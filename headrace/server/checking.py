@@ -21,7 +21,7 @@ from headrace.api.client import error_of
 from headrace.api.errors import ErrorShape
 from headrace.core.errors import EngineFailed, LimitReached, Unavailable
 from headrace.core.time import SECOND
-from headrace.run.job import Checked, Names
+from headrace.run.job import CheckResult, Names
 
 
 class Checker:
@@ -38,7 +38,7 @@ class Checker:
             printed = self._printed(command, seconds_max_us / SECOND)
         lines = printed.strip().splitlines()
         try:
-            found = msgspec.json.decode(lines[-1] if lines else b"", type=Checked)
+            found = msgspec.json.decode(lines[-1] if lines else b"", type=CheckResult)
         except msgspec.DecodeError as error:
             raise EngineFailed(
                 "the check of the project ended without a result",

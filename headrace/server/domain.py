@@ -20,7 +20,7 @@ from headrace.core.errors import Conflict, NotFound
 from headrace.core.time import Clock, now_us
 from headrace.define.settings import load_settings
 from headrace.run.job import Names
-from headrace.run.order import StartOrder
+from headrace.run.launch_spec import LaunchSpec
 from headrace.server.checking import Checker
 from headrace.server.commands import Command, CommandResult, execute, find
 from headrace.server.home import check_name
@@ -162,8 +162,8 @@ class Domain:
         folder.rename(version)
 
     def _check(self, folder: Path, state: Path) -> Names:
-        order = StartOrder(str(folder), str(state), 0, "local[1]", CHECK_MEMORY)
-        return self._checker.check(self._command("check", order), self._limits.check_us)
+        spec = LaunchSpec(str(folder), str(state), 0, "local[1]", CHECK_MEMORY)
+        return self._checker.check(self._command("check", spec), self._limits.check_us)
 
     def _write(self, db: sqlite3.Connection, job: Job) -> Job:
         self._check_capacity(db, job)

@@ -58,7 +58,7 @@ from headrace.server.proxy import ProxiedResponse, ProxyRequest
 from headrace.server.resources import ResourceRequest
 from headrace.server.service import ServerService
 from headrace.server.settings import SubmitSettings
-from headrace.server.stopped_job import StoppedJobRoutes
+from headrace.server.stopped_job import StoppedJobHandler
 
 COMMAND = "Idempotency-Key"
 LINES = 100
@@ -74,7 +74,7 @@ class ServerApi:
     access: Access
     http: HttpSettings
     limits: SubmitSettings
-    stopped_jobs: StoppedJobRoutes
+    stopped_jobs: StoppedJobHandler
     openapi: bytes = b"{}"
     console: Console = field(default_factory=load)
     job_routes: JobRoutes = field(default_factory=JobRoutes)
@@ -258,24 +258,24 @@ async def _forward_or_read_store(
     """The job's response; or, while it is down, the response from its store."""
     caller = caller_of(request)
     try:
-        endpoint = await api.quick.run(partial(api.service.endpoint, job))
+        upstream = await api.quick.run(partial(api.service.upstream, job))
     except NotFound:
         # Only a caller who could read the whole job learns that it does not exist.
         caller.check(Operation.READ, caller.whole_job)
         raise
     # A read need not wait for a job without heartbeat; events may still reach it.
-    waits = endpoint.snapshot.state == SILENT and route.stored
-    if endpoint.url is not None and not waits:
+    waits = upstream.snapshot.state == SILENT and route.stored
+    if upstream.url is not None and not waits:
         proxy_request = ProxyRequest(
             target, caller, partial(_still_allowed, api.access, request, caller)
         )
         answer = await api.service.proxy.forward(
-            job, endpoint.url, endpoint.key, request, proxy_request
+            job, upstream.url, upstream.key, request, proxy_request
         )
         if answer is not None:
             await _log_refusal(api, job, route, request, answer)
             return answer
-    return await api.stopped_jobs.answer(job, endpoint.order, endpoint.snapshot, route, request)
+    return await api.stopped_jobs.answer(job, upstream.spec, upstream.snapshot, route, request)
 
 
 async def _log_refusal(

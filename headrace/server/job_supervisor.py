@@ -22,9 +22,9 @@ import structlog
 
 from headrace.core.errors import sentence_of
 from headrace.core.time import SECOND, now_us
-from headrace.run.lock import Holder, holder, running_url
-from headrace.run.order import StartOrder
-from headrace.run.server_key import made_key
+from headrace.run.launch_spec import LaunchSpec
+from headrace.run.lock import LockHolder, holder, running_url
+from headrace.run.server_key import ensure_key
 from headrace.server.database import DomainDatabase
 from headrace.server.deaths import Death, failure_after, in_a_row, note_death, pause_us, read_deaths
 from headrace.server.home import Home
@@ -159,7 +159,7 @@ class JobSupervisor:
 
     # The process exists
 
-    def _process_of(self, found: Holder) -> JobProcess:
+    def _process_of(self, found: LockHolder) -> JobProcess:
         """The record of the process that holds the lock."""
         if self._process is None or self._process.turn != found.turn:
             now = self._context.clock()
@@ -168,7 +168,7 @@ class JobSupervisor:
         self._process.held, self._code = True, None
         return self._process
 
-    def _check_heartbeat(self, found: Holder) -> None:
+    def _check_heartbeat(self, found: LockHolder) -> None:
         """Request its liveness, and kill it if there was no heartbeat for too long."""
         now, process = self._context.clock(), self._process_of(found)
         url = running_url(self._layout)
@@ -187,7 +187,7 @@ class JobSupervisor:
         )
 
     def _on_missed_heartbeat(
-        self, process: JobProcess, found: Holder, url: str | None, idle_s: float
+        self, process: JobProcess, found: LockHolder, url: str | None, idle_s: float
     ) -> None:
         patience_us = self._context.settings.silent_us if url else self._context.settings.start_us
         if idle_s * SECOND < patience_us:
@@ -198,7 +198,7 @@ class JobSupervisor:
         self.snapshot = JobSnapshot("stopping", process.kill_reason, found.pid)
         send_signal(self._layout, found, signal.SIGKILL)
 
-    def _stop_process(self, job: Job, found: Holder) -> None:
+    def _stop_process(self, job: Job, found: LockHolder) -> None:
         """Send SIGTERM, and after a timeout SIGKILL."""
         now, process = self._context.clock(), self._process_of(found)
         if process.stop_requested_s is None:
@@ -289,7 +289,7 @@ class JobSupervisor:
 
     def _start(self, job: Job) -> None:
         home, now = self._context.home, self._context.clock()
-        order = StartOrder(
+        spec = LaunchSpec(
             str(home.version(self.name, job.version)),
             str(self._layout.state),
             job.turn,
@@ -297,9 +297,9 @@ class JobSupervisor:
             job.place.memory,
             served=True,
         )
-        made_key(self._layout)
+        ensure_key(self._layout)
         fields: dict[str, object] = {"version": job.version, "turn": job.turn}
-        self._child = start(self._context.command("run", order), home.log(self.name), fields)
+        self._child = start(self._context.command("run", spec), home.log(self.name), fields)
         self._process = JobProcess(job.turn, now, now)
         self.snapshot = JobSnapshot("starting", "its process is starting", self._child.pid)
         STARTS.labels(self.name).inc()

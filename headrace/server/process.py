@@ -19,17 +19,17 @@ import msgspec
 
 from headrace.core.time import iso, now_us
 from headrace.define.layout import Layout
-from headrace.run.lock import Holder, holder, started_at
-from headrace.run.order import StartOrder
+from headrace.run.launch_spec import LaunchSpec
+from headrace.run.lock import LockHolder, holder, started_at
 
 LOG_BYTES_MAX = 16 << 20
 TAIL_BYTES_MAX = 1 << 20
-# The command line of `run` or `check` for an order; tests use a smaller program.
-CommandLine = Callable[[str, StartOrder], Sequence[str]]
+# The command line of `run` or `check` for a launch; tests use a smaller program.
+CommandLine = Callable[[str, LaunchSpec], Sequence[str]]
 
 
-def job_command(verb: str, order: StartOrder) -> list[str]:
-    return [sys.executable, "-m", "headrace.run.job", verb, order.text()]
+def job_command(verb: str, spec: LaunchSpec) -> list[str]:
+    return [sys.executable, "-m", "headrace.run.job", verb, spec.text()]
 
 
 def start(command: Sequence[str], log: Path, fields: dict[str, object]) -> subprocess.Popen[bytes]:
@@ -49,7 +49,7 @@ def start(command: Sequence[str], log: Path, fields: dict[str, object]) -> subpr
         )
 
 
-def send_signal(layout: Layout, found: Holder, number: int) -> None:
+def send_signal(layout: Layout, found: LockHolder, number: int) -> None:
     """Signal the process that holds the lock, if it is still this one."""
     try:
         handle = os.pidfd_open(found.pid)

@@ -27,8 +27,8 @@ from headrace.core.paths import hide_paths
 from headrace.core.report import Report
 from headrace.core.time import now_us
 from headrace.define.settings import LogSettings
-from headrace.run.journal import keep_journal
 from headrace.run.lock import RunLock, running_url
+from headrace.run.log_file import log_to_file
 from headrace.server.app import make_server_app
 from headrace.server.database import DomainDatabase
 from headrace.server.domain import Domain
@@ -64,7 +64,7 @@ def serve(
     home.layout.make_state()
     with _lock_home(home) as lock:
         hide_paths(home.folder)
-        keep_journal(home.layout, SERVER, LogSettings())
+        log_to_file(home.layout, SERVER, LogSettings())
         shutil.rmtree(home.incoming, ignore_errors=True)
         with _access(home, settings) as access, _serve_http(home, settings, access, command) as url:
             lock.announce(url, token := begin_run(access))
@@ -92,7 +92,7 @@ def _access(home: Home, settings: ServerSettings) -> Iterator[Access]:
 def _lock_home(home: Home) -> Iterator[RunLock]:
     lock = RunLock(home.layout)
     try:
-        lock.take()
+        lock.acquire()
     except AlreadyRunning as error:
         url = running_url(home.layout)
         raise AlreadyRunning(

@@ -14,8 +14,8 @@ import msgspec
 from headrace.access.caller import Caller
 from headrace.api.read_access import may_read, may_read_all
 from headrace.core.time import iso
+from headrace.run.launch_spec import LaunchSpec
 from headrace.run.lock import running_url
-from headrace.run.order import StartOrder
 from headrace.run.server_key import read_key
 from headrace.server import process
 from headrace.server.deaths import read_deaths
@@ -46,12 +46,14 @@ from headrace.server.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
-class JobEndpoint:
-    """The URL and key of a job; if it is not running, its files and its last snapshot."""
+class JobUpstream:
+    """The target of proxied requests: the URL and key of a job; its files and last snapshot, to
+    answer requests if it is not running.
+    """
 
     url: str | None
     key: bytes
-    order: StartOrder
+    spec: LaunchSpec
     snapshot: JobSnapshot
 
 
@@ -104,14 +106,14 @@ class ServerService:
         with self.domain.database.read() as db:
             return job_of(db, kind, name)
 
-    def endpoint(self, name: str) -> JobEndpoint:
-        """The endpoint of a job; NotFound if it does not exist."""
+    def upstream(self, name: str) -> JobUpstream:
+        """The upstream of a job; NotFound if it does not exist."""
         job, home = self._read(name), self.domain.home
         state = home.state(name)
-        order = StartOrder(str(home.version(name, job.version)), str(state.state))
+        spec = LaunchSpec(str(home.version(name, job.version)), str(state.state))
         url = running_url(state)
         key = read_key(state) if url is not None else b""
-        return JobEndpoint(url, key, order, self.supervisor.snapshot(name))
+        return JobUpstream(url, key, spec, self.supervisor.snapshot(name))
 
     def metrics(self) -> bytes:
         with self.domain.database.read() as db:

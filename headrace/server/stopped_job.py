@@ -29,9 +29,9 @@ from headrace.core.errors import HeadraceError, Restarting, Unavailable
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
 from headrace.define.settings import AccessSettings, HttpSettings
+from headrace.run.launch_spec import LaunchSpec
 from headrace.run.offline import Offline
-from headrace.run.order import StartOrder
-from headrace.run.reading import reads
+from headrace.run.read_permission import can_read
 from headrace.server.job_supervisor import SILENT, JobSnapshot
 from headrace.serving.answer import Answer
 
@@ -64,7 +64,7 @@ def unavailable(job: str, snapshot: JobSnapshot) -> HeadraceError:
     )
 
 
-class StoppedJob(Offline):
+class StoppedJobService(Offline):
     """The service of a job whose process is not running, over its store."""
 
     def __init__(self, project: Project, snapshot: JobSnapshot) -> None:
@@ -75,8 +75,8 @@ class StoppedJob(Offline):
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
         """Over views alone, because streams need Spark."""
-        _, plan = self.questions.readable(text, caller)
-        return self.questions.reader.sql(text, limit, readable=partial(reads, caller, plan))
+        _, plan = self.query_service.readable(text, caller)
+        return self.query_service.reader.sql(text, limit, readable=partial(can_read, caller, plan))
 
     def functions(self) -> tuple[FunctionDefinition, ...]:
         """Empty: the functions of functions.py are known only when it is run."""
@@ -87,7 +87,7 @@ class StoppedJob(Offline):
         return replace(status, state=reported_state(self._snapshot), reason=self._snapshot.reason)
 
 
-class StoppedJobRoutes:
+class StoppedJobHandler:
     """Runs the handlers of a job's routes over its store."""
 
     def __init__(self, http: HttpSettings, access: Access, limits: AccessSettings) -> None:
@@ -102,22 +102,24 @@ class StoppedJobRoutes:
     async def answer(
         self,
         job: str,
-        order: StartOrder,
+        spec: LaunchSpec,
         snapshot: JobSnapshot,
         route: Route[Api],
         request: Request,
     ) -> Response:
         """The response of the job's route, or the error that the job is down."""
-        if not route.stored or not Path(order.state, "serving.db").is_file():
+        if not route.stored or not Path(spec.state, "serving.db").is_file():
             raise unavailable(job, snapshot)
-        response = await self._ask(route, order, snapshot, request)
+        response = await self._ask(route, spec, snapshot, request)
         response.headers[JOB_STATE] = reported_state(snapshot)
         return response
 
     async def _ask(
-        self, route: Route[Api], order: StartOrder, snapshot: JobSnapshot, request: Request
+        self, route: Route[Api], spec: LaunchSpec, snapshot: JobSnapshot, request: Request
     ) -> Response:
-        service = await self._threads["quick"].run(lambda: StoppedJob(order.project(), snapshot))
+        service = await self._threads["quick"].run(
+            lambda: StoppedJobService(spec.project(), snapshot)
+        )
         try:
             shared = self._access, self._gate, self._limits
             api = Api(service, self._http, *shared, **self._threads)

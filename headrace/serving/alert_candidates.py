@@ -15,7 +15,7 @@ from typing import Any
 
 from headrace.compile.flow import whole
 from headrace.compile.plan import OutputPlan, Plan, RulePlan, ShapePlan, ViewPlan
-from headrace.compile.subscribe import streams_of
+from headrace.compile.view_subscription import streams_of
 from headrace.core.event import KEY
 from headrace.core.position import Position
 from headrace.core.rule import hidden

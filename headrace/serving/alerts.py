@@ -2,7 +2,7 @@
 
 An alert is inserted once, when it is raised (serving/alert_raiser.py). After that only its
 acknowledgement and whether batch has withdrawn it change. The view `alerts` shows the same rows.
-tests/run/test_rulebook.py checks it.
+tests/run/test_rule_service.py checks it.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def _counted(rows: pa.Table, partial: PartialPlan, values: pa.Table) -> pa.Table
 
 def _absorbed(plan: ViewPlan, rows: pa.Table, number: int) -> pa.Table:
     """The late events of a build are in this generation, once it is promoted."""
-    if not plan.tells_lateness:
+    if not plan.has_lateness:
         return rows
     late = rows.column(LATE)
     some, none = pc.greater(late, 0), pa.scalar(None, pa.int64())

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.compile.follow import Followed, followed, is_stream
 from headrace.compile.plan import Plan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.stream_subscription import SubscribedStream, is_stream, subscribed_stream
+from headrace.compile.view_subscription import shape_of
 from headrace.core.errors import NotReady
 from headrace.core.report import Report
 from headrace.core.subscription import Subscription, ViewShape
@@ -32,7 +32,7 @@ from headrace.serving.subscriber import OnEvent, Subscriber
 from headrace.serving.view_feed import ViewFeed
 from headrace.serving.view_tracker import ViewTracker, read_subscribed
 
-OpenSource = Callable[[Followed], StreamSource]  # raises if the stream cannot be read
+OpenSource = Callable[[SubscribedStream], StreamSource]  # raises if the stream cannot be read
 
 
 class Hub:
@@ -74,7 +74,7 @@ class Hub:
         self, plan: Plan, text: str, after: str | None, on_event: OnEvent
     ) -> Subscriber:
         subscription = read_stream_subscription(text)
-        known = followed(plan, subscription)
+        known = subscribed_stream(plan, subscription)
 
         def on_poll(count: int) -> None:
             if count >= WAITING_MAX:  # its buffer was full, and has room now

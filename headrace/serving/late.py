@@ -68,7 +68,7 @@ _MARK = "late."
 
 def late_plan(plan: ViewPlan) -> ViewPlan:
     """The plan of the view with its keys and the numbers of lateness as outputs."""
-    if not plan.tells_lateness:
+    if not plan.has_lateness:
         raise BadRequest(
             f"view '{plan.name}' does not record how late its events were",
             detail=_reason(plan),

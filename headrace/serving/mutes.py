@@ -1,7 +1,7 @@
 """Mutes: which alerts of a rule are saved without a notification, and until when.
 
-A mute is a row that is inserted once; unmuting sets its end to now. tests/run/test_rulebook.py
-checks it.
+A mute is a row that is inserted once; unmuting sets its end to now.
+tests/run/test_rule_service.py checks it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A notification is put into the outbox in the transaction that saves its alerts, under a key that is
 computed from them, so it is queued once. Its delivery state is kept as long as its alerts are.
-tests/serving/test_alert_raiser.py and tests/run/test_rulebook.py check it.
+tests/serving/test_alert_raiser.py and tests/run/test_rule_service.py check it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Every change of a rule (added, changed, disabled, enabled, removed) is a row of `_rules` with who
 made it; rows are never updated. A rule that is new, changed or enabled again starts at the current
-position: earlier events are history to it. tests/run/test_rulebook.py checks it.
+position: earlier events are history to it. tests/run/test_rule_service.py checks it.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
-from headrace.compile.follow import Followed
+from headrace.compile.stream_subscription import SubscribedStream
 from headrace.core.errors import BadQuery
 from headrace.core.position import Position, PositionRange, parse_position
 from headrace.core.subscription import StreamSubscription
@@ -60,7 +60,7 @@ class StreamFeed:
 
     def __init__(
         self,
-        known: Followed,
+        known: SubscribedStream,
         source: StreamSource,
         lock: AbstractContextManager[Any],
         events_max: int = EVENTS_MAX,

@@ -7,7 +7,7 @@ noticed at the next poll. tests/serving/test_view_feed.py checks it.
 
 from __future__ import annotations
 
-from headrace.compile.subscribe import query_of
+from headrace.compile.view_subscription import query_of
 from headrace.core.errors import LimitReached
 from headrace.core.rule import ALERTS
 from headrace.core.subscription import Subscription, ViewShape

@@ -3,7 +3,7 @@
 A watch is a row that is inserted once and ends once; a changed watch is another row with the same
 name. `lower` is the position at which it starts, NULL until a running project has started it, and
 `upper` the position from which on its constants are not compared any more.
-tests/serving/test_match_raiser.py and tests/run/test_watchbook.py check it.
+tests/serving/test_match_raiser.py and tests/run/test_watch_service.py check it.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The engine room: Java, the session, the fence around user SQL, and the process that runs it."""
+"""Java, the Spark session, the allow-lists of SQL, and the worker processes for ad-hoc queries."""

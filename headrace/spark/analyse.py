@@ -1,8 +1,8 @@
-"""Spark's analyser as the authority on names, types and certainty, with its errors at the user's
-file and line.
+"""Spark's analyser, which decides names, types and determinism; its errors are reported at the
+user's file and line.
 
-Relations are empty: nothing is read while a project is compiled.
-tests/plans checks the sentences; tests/spark/test_analyse.py the types.
+Relations are empty: no data is read while a project is compiled.
+tests/plans checks the messages; tests/spark/test_analyse.py the types.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from headrace.compile.moments import not_deterministic
+from headrace.compile.determinism import not_deterministic
 from headrace.core.errors import BadDefinition, HeadraceError, UnknownColumn, UnknownName
 from headrace.core.origin import Origin
-from headrace.spark.certain import refuse_uncertain
+from headrace.spark.determinism import require_deterministic
 from headrace.spark.scala import elements
 
-# PySpark logs each analysis error with its Java stack; the error itself says it all.
+# PySpark logs each analysis error with its Java stack trace, which is not needed.
 logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 class SparkAnalyser:
-    """Answers what a query's columns are, in a session of its own."""
+    """Analyses queries in a session of its own, without running them."""
 
     def __init__(self, spark: SparkSession) -> None:
-        # A session apart, so that the relations made here are not seen by what runs.
+        # A separate session, so that running queries do not see the relations made here.
         self.spark = spark.newSession()
 
     def relation(self, name: str, ddl: str) -> None:
@@ -52,12 +52,13 @@ class SparkAnalyser:
                 frame.createOrReplaceTempView(f"`{name}`")
         except (AnalysisException, ParseException, IllegalArgumentException) as error:
             raise translated(error, origin) from error
-        refuse_uncertain(frame, sql, origin)
+        require_deterministic(frame, sql, origin)
         return [(field.name, field.dataType.simpleString()) for field in frame.schema.fields]
 
     def equal(self, sql: str) -> bool:
-        """By Spark's canonical form, in which `a + b` is `b + a` and names have no case. Columns
-        that Spark cannot place, such as the variable of a lambda, are equal to nothing.
+        """Compares Spark's canonical forms, in which `a + b` is `b + a` and names are
+        case-insensitive. Columns that Spark cannot resolve, such as the variable of a lambda, are
+        equal to nothing.
         """
         try:
             plan = self.spark.sql(sql)._jdf.queryExecution().analyzed()
@@ -68,7 +69,7 @@ class SparkAnalyser:
 
 
 def translated(error: PySparkException, origin: Origin) -> HeadraceError:
-    """One of our conditions for one of Spark's, at the place in the user's file."""
+    """Spark's error as one of our conditions, with its origin in the user's file."""
     condition = error.getCondition() or ""
     parameters: dict[str, Any] = error.getMessageParameters() or {}
     where = _place(error, origin)
@@ -87,17 +88,17 @@ def translated(error: PySparkException, origin: Origin) -> HeadraceError:
         routine = str(parameters.get("routineName", name)).replace("`", "")
         return UnknownName(
             f"there is no function '{routine}'",
-            hint="Spark's functions are available, and those that functions.py gives.",
+            hint="Spark's functions are available, and those defined in functions.py.",
             origin=where,
         )
     if "DETERMINISTIC" in condition:
-        said = str(parameters.get("sqlExpr") or parameters.get("filterExpr") or "").strip('"')
-        return not_deterministic(said or "a part of it", where)
+        sql = str(parameters.get("sqlExpr") or parameters.get("filterExpr") or "").strip('"')
+        return not_deterministic(sql or "a part of it", where)
     return BadDefinition(sentence(error), detail=condition or None, origin=where)
 
 
 def sentence(error: PySparkException) -> str:
-    """Spark's message without its condition, its SQLSTATE and the quoted query."""
+    """Spark's message without its condition, its SQLSTATE and the quoted query text."""
     text = str(error.getMessage() if hasattr(error, "getMessage") else error)
     text = re.sub(r"^\[[A-Z_.0-9]+\]\s*", "", text.split("\n==")[0].split(";\n")[0])
     text = re.sub(r"\s*SQLSTATE: \w+", "", text)
@@ -105,7 +106,7 @@ def sentence(error: PySparkException) -> str:
     if not text:
         return "the query is not valid"
     word = text.split()[0]
-    # A word in capitals, such as GROUP, keeps them.
+    # A word in capitals, such as GROUP, is not changed.
     first = text[:1] if word.isupper() and len(word) > 1 else text[:1].lower()
     return first + text[1:].rstrip(".")
 

@@ -1,8 +1,8 @@
-"""Carried steps on Spark: events and the states before them, brought together by key and folded.
+"""Stateful folds on Spark: the events of each key, in order, after the state of the key.
 
-The rows of a key meet in one task, its state first, then its events in order. What comes out is a
-relation of the events with the steps' columns, or of a processor's rows, for the view's SQL to
-read, and the states after them. tests/transcripts compares it with the reference.
+All rows of a key are in one task: its state first, then its events in order. The result is a
+relation of the events with the steps' columns, or of a processor's rows, which the view's SQL
+reads, and the new states. tests/transcripts compares it with the reference.
 """
 
 from __future__ import annotations
@@ -26,24 +26,23 @@ from headrace.spark.functions import pickle_by_value
 _STATES = pa.schema(
     [(KEY, pa.string()), (TIME, pa.int64()), (SEQ, pa.int64()), (STATE, pa.binary())]
 )
-LIVE_MAX = 4_000_000  # so many keys fit into the memory of each task
+LIVE_MAX = 4_000_000  # this many keys fit into the memory of each task
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
-    """What a fold has made, beside the relation that is registered under the plan's name."""
+class FoldResult:
+    """The result of a fold, besides the relation that is registered under the plan's name."""
 
     states: list[StateRow]
-    disordered: bool  # an event is dated before what its key's state had taken
-    disordered_cut: int | None  # the newest group with an event after which an older group's comes
+    disordered: bool  # an event is older than the last event in its key's state
+    disordered_cut: int | None  # the newest group with an event that precedes one of an older group
 
 
-class Carrying:
-    """A carried view's events of one epoch or build, before they are folded.
+class CarryJob:
+    """The fold of a carried view's events of one epoch or build.
 
-    There are about `count` of them. `cut` is SQL for the group that an event belongs to, `marks`
-    the watermark at each group's end, `since_us` the watermark that the states have come to;
-    `ended` says that no more will come.
+    There are about `count` events. `cut` is SQL for the group of an event, `marks` the watermark at
+    each group's end, `since_us` the watermark of the states; `ended`: no more events will come.
     """
 
     def __init__(
@@ -65,33 +64,33 @@ class Carrying:
     def states(self, store: Store, version: Version, *, at_boundary: bool) -> list[StateRow]:
         """The states before these events."""
         due_us = self.marks[-1][1] if self.marks else None
-        # Reading some states too many costs less than finding out which keys there are.
+        # Reading some unneeded states costs less than collecting the keys.
         few = store.states_count(version) <= self.count
         keys = None if few else self.keys()
         return store.states(version, keys, due_us, at_boundary=at_boundary)
 
     def keys(self) -> list[str]:
         """The keys that have events here."""
-        # Telling the different ones apart here costs less than a shuffle for it.
+        # Deduplicating on the driver costs less than a shuffle.
         found: list[str] = pc.unique(self.events.select(KEY).toArrow()[KEY]).to_pylist()
         return found
 
-    def fold(self, states: Sequence[StateRow]) -> Folded:
-        # Kept as rows: two small jobs read it once each, and columns would cost more to make.
+    def fold(self, states: Sequence[StateRow]) -> FoldResult:
+        # A checkpoint of rows: two small jobs read it once each, so a columnar cache costs more.
         frame = self._folded(self._with(states)).localCheckpoint(eager=False)
         made = frame.where(f"{STATE} IS NOT NULL")
         ends = made.select(KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT).toArrow()
         frame.where(f"{STATE} IS NULL").createOrReplaceTempView(f"`{self.plan.name}`")
         columns = [ends[name].to_pylist() for name in (KEY, TIME, SEQ, STATE, TIMER)]
         cuts = [cut for cut in ends[CUT].to_pylist() if cut is not None]
-        return Folded(
+        return FoldResult(
             list(zip(*columns, strict=True)),
             any(ends[DISORDERED].to_pylist()),
             max(cuts, default=None),
         )
 
     def _with(self, states: Sequence[StateRow]) -> Any:
-        """Events and states in one frame, sorted within each task."""
+        """Events and states in one frame, sorted within each partition."""
         from pyspark.sql.functions import col
 
         rows = [row[:4] for row in states]
@@ -103,17 +102,17 @@ class Carrying:
         return both.repartition(KEY).sortWithinPartitions(*order)
 
     def _live(self, states: Any) -> Any:
-        """The events without those of keys in which no match can begin, which so stay in Spark."""
+        """The events without those of keys in which no match can begin: these need no Python."""
         from pyspark.sql.functions import broadcast, expr
 
         plan, (_, mark_us) = self.plan.match, self.marks[-1] if self.marks else (0, None)
         if plan is None or plan.starts is None or mark_us is None:
             return self.events
-        # Events that are not ripe are kept for what may come before them, and late ones are told.
+        # Events after the watermark are buffered until earlier ones arrive; late ones are reported.
         cases = [plan.starts, f"{TIME} >= {mark_us}"]
         cases += [f"{TIME} < {self.since_us}"] if self.since_us is not None else []
         keys = self.events.where(" OR ".join(cases)).select(KEY).union(states.select(KEY))
-        # A hash is quicker to compare; two keys that share one only bring some events too many.
+        # Hashes are faster to compare; a collision only adds some unneeded events.
         live = keys.select(expr(f"xxhash64({KEY}) AS _live")).distinct()
         if self.count > LIVE_MAX and live.limit(LIVE_MAX + 1).count() > LIVE_MAX:
             return self.events
@@ -143,7 +142,7 @@ class Carrying:
         return rows.mapInArrow(run, schema)
 
     def _schema(self, rows: Any) -> Any:
-        """The columns that come out: those that go through, and what is made."""
+        """The columns of the result: those passed through, and those computed by the fold."""
         from pyspark.sql.types import BooleanType, LongType, StructType, _parse_datatype_string
 
         fields = list(rows.fields)
@@ -159,7 +158,7 @@ class Carrying:
 
 
 def _unmarked(body: type) -> type:
-    """The class without our mark, which would travel with it."""
+    """The class without our marker attribute, which would be pickled with it."""
     from headrace.define.processors import MARK
 
     skipped = {MARK, "__dict__", "__weakref__"}

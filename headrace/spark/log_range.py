@@ -1,9 +1,9 @@
-"""A range of the log as a DataFrame: one task for each partition of the log, typed columns.
+"""A range of the log as a DataFrame with typed columns: one task for each partition of the log.
 
 One log partition is one task, because lateness is decided in the log's own order, from the highest
 event time before the range. The task reads and decodes its records itself (`mapInArrow` over one
-row a partition), so Spark plans nothing in Python and keeps no process for a stream. Where events
-are shed, all are decoded like the rest, because lateness and watermark do not depend on shedding.
+row per partition), so Spark plans nothing in Python and keeps no process for a stream. Shed events
+are decoded too, because lateness and watermark must not depend on shedding.
 tests/spark/test_log_range.py reads a log through it.
 """
 
@@ -26,7 +26,7 @@ BATCH_EVENTS = 65_536
 def log_frame(
     spark: Any, parts: Sequence[LogInterval], schema: pa.Schema, shedding: Shedding | None = None
 ) -> Any:
-    """The records of these parts, of every status. Spark learns how many there are when it runs."""
+    """The records of these parts, of every status. Spark does not know their number in advance."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     raw, typed = RAW in schema.names, from_arrow_schema(schema, prefer_timestamp_ntz=True)
@@ -37,7 +37,7 @@ def log_frame(
                 yield from table.to_batches(max_chunksize=BATCH_EVENTS)
 
     if not parts:
-        # As Arrow, because Spark then knows that it is empty and runs no job.
+        # From Arrow, so that Spark knows that it is empty and runs no job.
         return spark.createDataFrame(schema.empty_table(), typed)
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, typed)
 
@@ -47,12 +47,15 @@ def _tables(part: LogInterval, raw: bool, shedding: Shedding | None) -> Iterator
         yield from (decoded.table for decoded in part.decoded(raw=raw))
     elif decoded := list(part.decoded(raw=raw)):
         whole = pa.concat_tables(each.table for each in decoded)
-        yield _taken(whole, decoded[-1].high_us, part, shedding)
+        yield _without_shed(whole, decoded[-1].high_us, part, shedding)
 
 
-def _taken(table: pa.Table, high_us: int | None, part: LogInterval, shedding: Shedding) -> pa.Table:
-    """The rows without the events that are shed. One of those stays, marked, if its time is the
-    highest."""
+def _without_shed(
+    table: pa.Table, high_us: int | None, part: LogInterval, shedding: Shedding
+) -> pa.Table:
+    """The rows without the shed events. If one of those has the highest event time, it is kept with
+    the status `SHED`, for the watermark.
+    """
     events = table[STATUS].to_numpy() == int(EventStatus.EVENT)
     taken = shedding.takes(part.partition, part.offsets, table[OFFSET].to_numpy())
     kept = table.filter(pa.array(taken | ~events))
@@ -68,6 +71,6 @@ def _taken(table: pa.Table, high_us: int | None, part: LogInterval, shedding: Sh
 
 
 def _time(decoder: Decoder) -> str | None:
-    """The column of the event time, as the stream declares it."""
+    """The name of the event time column, as the stream declares it."""
     column = decoder.schema.find(decoder.watermark.column) if decoder.watermark else None
     return column.name if column else None

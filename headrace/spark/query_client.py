@@ -1,12 +1,12 @@
-"""Ad-hoc SQL runs in a process of its own, so that it can never hurt the pipeline.
+"""The client of a worker process for ad-hoc SQL, which runs in its own process so that it cannot
+harm the pipeline.
 
-A worker is started when it is first needed and kept warm; it takes one query at a time, and
-headrace/spark/query_pool.py says whose. A query that passes its time is ended by killing the
-worker's whole process group, which works whatever the query does; the next query starts a new
-worker. The worker dies when this process does.
-This page imports no pyspark: the API may hold a client without a JVM.
-tests/spark/test_query_worker.py checks all of this with a real worker, and
-tests/spark/test_query_client.py ends one at the worst moment.
+A worker is started when it is first needed and kept warm; it runs one query at a time, which
+headrace/spark/query_pool.py schedules. At its time limit a query is ended by killing the worker's
+process group, which works whatever the query does; the next query starts a new worker. The worker
+ends when this process does. This module does not import pyspark, so the API needs no JVM.
+tests/spark/test_query_worker.py checks this with a real worker, and
+tests/spark/test_query_client.py kills one at the worst times.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _START_SECONDS_MAX = 120.0
 
 
 class Relation(msgspec.Struct, frozen=True):
-    """A name that the query may read: files, or a SELECT over the relations before it."""
+    """A relation that the query may read: files, or a SELECT over the relations before it."""
 
     name: str
     kind: str = "parquet"  # parquet, csv, json or arrow_file
     paths: list[str] = []
     schema_ddl: str = ""
     options: dict[str, str] = {}
-    filter: str | None = None  # a Spark predicate, written by us and never by a user
-    query: str | None = None  # in place of files
-    hidden: bool = False  # read by later relations only, never by the user's query
+    filter: str | None = None  # a Spark predicate, never from a user
+    query: str | None = None  # instead of files
+    hidden: bool = False  # readable by later relations only, not by the user's query
 
 
 class QueryRequest(msgspec.Struct, frozen=True):
@@ -53,8 +53,8 @@ class QueryRequest(msgspec.Struct, frozen=True):
     sql: str
     relations: list[Relation] = []
     functions_file: str | None = None
-    explain: bool = False  # Spark's plan is the answer, and nothing is run
-    certain: bool = False  # refused unless it gives the same each time
+    explain: bool = False  # the result is Spark's plan; the query is not run
+    deterministic: bool = False  # refused if it is not deterministic
 
 
 class ResultColumn(msgspec.Struct, frozen=True):
@@ -63,23 +63,23 @@ class ResultColumn(msgspec.Struct, frozen=True):
 
 
 class QueryResult(msgspec.Struct, frozen=True):
-    """An answer as JSON values; `truncated` if there were more rows than the limit."""
+    """A result as JSON values; `truncated` if there were more rows than the limit."""
 
     columns: list[ResultColumn]
     rows: list[list[Any]]
     truncated: bool = False
 
 
-class Hello(msgspec.Struct, frozen=True):
-    """The first line to a worker."""
+class WorkerConfig(msgspec.Struct, frozen=True):
+    """The settings of a worker, which are the first line sent to it."""
 
     spark: SparkSettings
     query: QuerySettings
     work: str
 
 
-class Reply(msgspec.Struct, frozen=True):
-    """A line from a worker: an error, a result, or neither when it is ready for a request."""
+class WorkerReply(msgspec.Struct, frozen=True):
+    """A line from a worker: an error, a result, or neither if it is ready for a request."""
 
     error: dict[str, str | None] | None = None
     result: QueryResult | None = None
@@ -88,12 +88,12 @@ class Reply(msgspec.Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class _Worker:
     process: subprocess.Popen[bytes]
-    lines: queue.SimpleQueue[bytes]  # an empty line says that the worker has ended
+    lines: queue.SimpleQueue[bytes]  # an empty line: the worker has ended
 
     def send(self, message: Any) -> None:
         pipe = self.process.stdin
         assert pipe is not None
-        # Of a worker that has ended, or was killed meanwhile, the end is seen when it is read.
+        # If the worker has ended or was killed meanwhile, reading its reply reports that.
         with contextlib.suppress(BrokenPipeError, ValueError):
             pipe.write(msgspec.json.encode(message) + b"\n")
             pipe.flush()
@@ -124,7 +124,7 @@ class QueryClient:
         work: Path,
         command: Sequence[str] = WORKER,
     ) -> None:
-        self._hello = Hello(spark_settings, query_settings, str(work))
+        self._config = WorkerConfig(spark_settings, query_settings, str(work))
         self._work, self._command = work, command
         self._seconds_max = query_settings.seconds_max
         self._worker: _Worker | None = None
@@ -132,15 +132,15 @@ class QueryClient:
 
     @property
     def alive(self) -> bool:
-        """Whether its worker runs."""
+        """Whether the worker is running."""
         worker = self._worker  # read once, because another thread may close it
         return worker is not None and worker.alive
 
     def run(self, request: QueryRequest, stopping: Cancellation | None = None) -> QueryResult:
-        """Answer the query. `stopping` ends it from another thread."""
-        reply = self._ask(request, stopping or Cancellation())
+        """Run the query. `stopping` cancels it from another thread."""
+        reply = self._request(request, stopping or Cancellation())
         if reply.result is None:
-            raise EngineFailed("the process for ad-hoc queries gave no answer")
+            raise EngineFailed("the process for ad-hoc queries sent no result")
         return reply.result
 
     def start(self) -> None:
@@ -148,13 +148,13 @@ class QueryClient:
         self._ready_worker()
 
     def close(self) -> None:
-        """End the worker, and with it a query that runs; the next query starts another."""
+        """Kill the worker, and with it a running query; the next query starts another."""
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.kill()
 
     def end(self) -> None:
-        """Close it for good."""
+        """Close permanently: later queries are refused."""
         self._ended = True
         self.close()
 
@@ -163,9 +163,9 @@ class QueryClient:
             self.close()
             raise Unavailable("the project is stopping")
 
-    def _ask(self, request: QueryRequest, stopping: Cancellation) -> Reply:
+    def _request(self, request: QueryRequest, stopping: Cancellation) -> WorkerReply:
         try:
-            # Killed as the time limit kills it: that needs no help from what runs in it.
+            # Cancelled by killing the worker, like at the time limit.
             with stopping.by(self.close):
                 worker = self._ready_worker()
                 stopping.check()
@@ -178,7 +178,7 @@ class QueryClient:
             self.close()
             raise LimitReached(
                 f"the query took longer than {self._seconds_max:g} seconds and was ended",
-                hint="ask for less, or raise the setting query.seconds_max.",
+                hint="query fewer events, or raise the setting query.seconds_max.",
             ) from None
 
     def _ready_worker(self) -> _Worker:
@@ -189,7 +189,7 @@ class QueryClient:
         self._check_open()
         self._worker = worker = _start(self._command, self._work)
         self._check_open()  # again, because `end` may have come before there was a worker to kill
-        worker.send(self._hello)
+        worker.send(self._config)
         try:
             self._read(worker, _START_SECONDS_MAX)
         except queue.Empty:
@@ -200,19 +200,20 @@ class QueryClient:
             raise
         return worker
 
-    def _read(self, worker: _Worker, seconds_max: float) -> Reply:
+    def _read(self, worker: _Worker, seconds_max: float) -> WorkerReply:
         line = worker.lines.get(timeout=seconds_max)
         if not line:
             self.close()
             self._check_open()
             raise Unavailable(
-                "the process for ad-hoc queries ended before it answered",
-                detail="most often it ran out of memory.",
-                hint="ask for less, or raise the setting query.memory; the next query starts anew.",
+                "the process for ad-hoc queries ended before it sent a result",
+                detail="the usual cause is that it ran out of memory.",
+                hint="query fewer events, or raise the setting query.memory; the next query starts "
+                "a new process.",
             )
-        reply = msgspec.json.decode(line, type=Reply)
+        reply = msgspec.json.decode(line, type=WorkerReply)
         if reply.error is not None:
-            raise _as_raised(reply.error)
+            raise _error_of(reply.error)
         return reply
 
 
@@ -227,7 +228,7 @@ def _start(command: Sequence[str], work: Path) -> _Worker:
             stdout=subprocess.PIPE,
             stderr=log,
             env=os.environ | {"PYTHONPATH": path},
-            start_new_session=True,  # a process group of its own, which can be killed as one
+            start_new_session=True,  # its own process group, which can be killed as a whole
         )
     assert process.stdout is not None
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -243,8 +244,8 @@ def _pump(pipe: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(b"")
 
 
-def _as_raised(error: dict[str, str | None]) -> HeadraceError:
-    """The worker's error, raised again here as the same condition."""
+def _error_of(error: dict[str, str | None]) -> HeadraceError:
+    """The worker's error as an exception of the same condition."""
     kind = getattr(errors, error.get("condition") or "", EngineFailed)
     message = error.get("message") or "the query failed"
     raised: HeadraceError = kind(

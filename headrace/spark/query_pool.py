@@ -1,11 +1,10 @@
-"""A few processes for ad-hoc queries, shared fairly by their users.
+"""A pool of worker processes for ad-hoc queries, shared fairly between users.
 
-A query waits for its turn, and nobody has all processes, so that one user's slow query keeps nobody
-else's waiting. One process is kept warm; each is a JVM, so the next is started when a query has its
-turn and all that run are busy, and ends when it was not needed for a while. Queries that wait are
-bounded, and whoever is refused is told how many there are. Reading for those who subscribe with a
-condition is the work of one user, whose name is nobody's.
-tests/spark/test_query_pool.py asks with several users.
+A query waits for its turn, and no user may occupy all processes, so that one user's slow queries do
+not block those of others. One process is kept warm. Each is a JVM, so another is started only when
+all running ones are busy, and is stopped after an idle time. The queue is bounded, and a refusal
+says how many queries run and wait. Queries for the conditions of subscriptions count as those of
+one user with an empty name. tests/spark/test_query_pool.py runs queries of several users.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from headrace.core.time import SECOND
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import WORKER, QueryClient, QueryRequest, QueryResult
 
-SUBSCRIPTIONS = ""  # the user of what is read for those who subscribe
-_LOOK_S = 0.1
+SUBSCRIPTIONS = ""  # the user of queries for subscriptions
+_POLL_S = 0.1
 
 
 class QueryPool:
-    """Runs ad-hoc queries on Spark; may be asked from any thread."""
+    """Runs ad-hoc queries on Spark. Thread-safe."""
 
     def __init__(
         self,
@@ -52,19 +51,19 @@ class QueryPool:
     def run(
         self, request: QueryRequest, stopping: Cancellation | None = None, user: str = SUBSCRIPTIONS
     ) -> QueryResult:
-        """Answer the query in the user's turn. `stopping` ends it from another thread."""
+        """Run the query in the user's turn. `stopping` cancels it from another thread."""
         stopping = stopping or Cancellation()
         with self._turn(user, stopping), self._client() as client:
             return client.run(request, stopping)
 
     @property
     def processes(self) -> int:
-        """How many there are now."""
+        """The number of running processes."""
         return sum(client.alive for client in self._clients)
 
     def close(self) -> None:
-        """End the processes, and with them the queries that run; those that wait are refused, and
-        so are all that come later.
+        """Kill the processes, and with them the running queries; waiting and later queries are
+        refused.
         """
         with self._lock:
             self._closed = True
@@ -95,12 +94,12 @@ class QueryPool:
     def _wait(self, turn: QueueEntry, woken: threading.Event, stopping: Cancellation) -> None:
         seconds = self._query.seconds_max
         deadline = time.monotonic() + seconds
-        while not woken.wait(_LOOK_S):
+        while not woken.wait(_POLL_S):
             stopping.check()
             self._check_open()
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"no turn for this ad-hoc query came within {seconds:g} seconds",
+                    f"this ad-hoc query did not start within {seconds:g} seconds",
                     detail=self._queue(),
                     hint="try again, or raise the setting query.workers.",
                 )
@@ -122,7 +121,7 @@ class QueryPool:
 
     @contextmanager
     def _client(self) -> Iterator[QueryClient]:
-        """One that nobody uses: of those whose process runs already, if there is any."""
+        """An idle client, preferably one whose process is already running."""
         with self._lock:
             self._check_open()
             client = max(self._idle, key=lambda idle: idle.alive)

@@ -1,7 +1,7 @@
-"""An answer's values as JSON: what a value is written as follows from its Spark type alone.
+"""The values of a result as JSON; the encoding of a value depends only on its Spark type.
 
-Moments are ISO 8601 in UTC, a window is {"start", "end"}, a decimal is text so that no digit is
-lost, bytes are base64, and NaN or infinity, which JSON does not have, is null.
+Timestamps are ISO 8601 in UTC, a window is {"start", "end"}, a decimal is a string so that no digit
+is lost, bytes are base64, and NaN or infinity, which JSON does not have, is null.
 tests/spark/test_query_worker.py checks one value of each type.
 """
 
@@ -23,7 +23,7 @@ _AS_TEXT = (t.AnsiIntervalType, t.CalendarIntervalType, t.VariantType, t.TimeTyp
 
 
 def type_name(spark_type: str) -> str:
-    """A type as answers name it, where they know it.
+    """The name of a Spark type in answers.
 
     >>> type_name("struct<Name:bigint>"), type_name("interval day")
     ('STRUCT<Name: BIGINT>', 'INTERVAL DAY')
@@ -35,7 +35,7 @@ def type_name(spark_type: str) -> str:
 
 
 def as_text_columns(frame: DataFrame) -> DataFrame:
-    """Columns by number, since names may repeat; the types that Arrow lacks as Spark's text."""
+    """Columns named by number, as names may repeat; types that Arrow lacks are cast to text."""
     numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     columns = (
         numbered[f"c{i}"].cast("string")
@@ -56,7 +56,7 @@ def json_rows(table: pa.Table, schema: t.StructType) -> list[list[Any]]:
 
 
 def writer(kind: t.DataType) -> Callable[[Any], Any]:
-    """How a value of this type that is not null is written."""
+    """The function that encodes a non-null value of this type."""
     if isinstance(kind, t.ArrayType):
         element = optional(kind.elementType)
         return lambda values: [element(value) for value in values]

@@ -1,9 +1,10 @@
-"""The process that runs ad-hoc queries: one request a line in, one answer a line out.
+"""The worker process for ad-hoc queries: it reads one request per line and writes one reply per
+line.
 
-Each request brings its own relations, which are gone before the next. The fence is checked here, in
-the process that runs the query, and Spark's own doors to files and settings are shut beside it.
-When the pipe from the client closes, the process ends at once, in the middle of a query too.
-tests/spark/test_query_worker.py checks answers, limits and refusals.
+Each request has its own relations, which are dropped before the next. The allow-lists are checked
+here, in the process that runs the query, and Spark's access to files and settings by SQL is
+switched off too. When the pipe from the client closes, the process ends at once, even during a
+query. tests/spark/test_query_worker.py checks results, limits and refusals.
 """
 
 from __future__ import annotations
@@ -26,71 +27,71 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace.core.errors import BadQuery, EngineFailed, HeadraceError, LimitReached
 from headrace.define.functions import FunctionDefinition, load_functions
 from headrace.define.settings import QuerySettings, SparkSettings
-from headrace.spark.asked import MATCHES, asks_for_matches, matches
-from headrace.spark.certain import refuse_uncertain
-from headrace.spark.fence import bad_query, check
-from headrace.spark.fence_text import FenceLimits
+from headrace.spark.allowed_sql import bad_query, check_sql
+from headrace.spark.determinism import require_deterministic
 from headrace.spark.functions import register_functions
+from headrace.spark.pattern_query import MATCHES, is_pattern_query, pattern_frame
 from headrace.spark.query_client import (
-    Hello,
     QueryRequest,
     QueryResult,
     Relation,
-    Reply,
     ResultColumn,
+    WorkerConfig,
+    WorkerReply,
 )
 from headrace.spark.query_values import as_text_columns, json_rows, type_name
 from headrace.spark.session import start_session
+from headrace.spark.sql_limits import SqlLimits
 
-_NICENESS = 10  # the pipeline's processes go first
+_NICENESS = 10  # lower priority than the pipeline's processes
 
 
 class JvmDiedError(Exception):
-    """The JVM is gone, so this process must go too."""
+    """The JVM has ended, so this process must end too."""
 
 
 def main() -> None:
-    """Serve until the client is gone."""
+    """Serve until the client disconnects."""
     answers = _take_stdout()
     lines: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_read, args=(sys.stdin.buffer, lines), daemon=True).start()
-    hello = msgspec.json.decode(lines.get(), type=Hello)
+    config = msgspec.json.decode(lines.get(), type=WorkerConfig)
     os.nice(_NICENESS)
-    os.environ["SPARK_USER"] = "headrace"  # what the word `user` says where it is no column
+    os.environ["SPARK_USER"] = "headrace"  # the value of `user` where it is not a column
     try:
         spark = start_session(
-            worker_settings(hello.spark, hello.query),
+            worker_settings(config.spark, config.query),
             app_name="headrace query",
-            work=Path(hello.work),
+            work=Path(config.work),
         )
     except HeadraceError as error:
-        _write(answers, Reply(error=error.as_dict()))
+        _write(answers, WorkerReply(error=error.as_dict()))
         return
-    _write(answers, Reply())
-    queries = Queries(spark, hello.query)
+    _write(answers, WorkerReply())
+    executor = QueryExecutor(spark, config.query)
     while True:
         request = msgspec.json.decode(lines.get(), type=QueryRequest)
         try:
-            _write(answers, queries.answer(request))
+            _write(answers, executor.execute(request))
         except JvmDiedError:
             os._exit(1)
 
 
 def worker_settings(spark: SparkSettings, query: QuerySettings) -> SparkSettings:
-    """The pipeline's settings, with its own memory and with what no query may do switched off."""
+    """The pipeline's settings, with the worker's memory and without unsafe features."""
     options = spark.conf.get("spark.driver.extraJavaOptions", "")
     conf = spark.conf | {
         "spark.sql.runSQLOnFiles": "false",
         "spark.sql.variable.substitute": "false",
         "spark.driver.maxResultSize": str(max(256 << 20, 2 * query.bytes_max)),
-        # Without memory a JVM limps on; ended, it is replaced by a sound one.
+        # After an OutOfMemoryError a JVM is unreliable; if it exits, it is replaced.
         "spark.driver.extraJavaOptions": f"{options} -XX:+ExitOnOutOfMemoryError".strip(),
     }
     return replace(spark, memory=query.memory, conf=conf)
 
 
-class Queries:
-    """Answers requests in one session; the functions of the project's file stay registered."""
+class QueryExecutor:
+    """Runs requests in one session; the functions of the project's file stay registered."""
 
     def __init__(self, spark: SparkSession, settings: QuerySettings) -> None:
         self._spark = spark
@@ -98,26 +99,26 @@ class Queries:
         self._functions: tuple[FunctionDefinition, ...] = ()
         self._functions_key: tuple[str, int] | None = None
 
-    def answer(self, request: QueryRequest) -> Reply:
-        """The result, or the error that the client is to raise."""
+    def execute(self, request: QueryRequest) -> WorkerReply:
+        """The result, or the error for the client to raise."""
         views = [relation.name for relation in request.relations]
         try:
-            self._learn(request.functions_file)
+            self._load_functions(request.functions_file)
             for relation in request.relations:
                 relation_frame(self._spark, relation).createOrReplaceTempView(f"`{relation.name}`")
             shown = [relation.name for relation in request.relations if not relation.hidden]
             frame = self._frame(request.sql, shown)
-            if request.certain:
-                refuse_uncertain(frame, request.sql)
-            return Reply(result=self._explain(frame) if request.explain else self._run(frame))
+            if request.deterministic:
+                require_deterministic(frame, request.sql)
+            return WorkerReply(result=self._explain(frame) if request.explain else self._run(frame))
         except HeadraceError as error:
-            return Reply(error=error.as_dict())
+            return WorkerReply(error=error.as_dict())
         except (PySparkException, Py4JError, OSError, ValueError) as error:
-            return Reply(error=_explained(error, self._settings).as_dict())
+            return WorkerReply(error=_error_of(error, self._settings).as_dict())
         finally:
-            self._forget(views)
+            self._drop(views)
 
-    def _learn(self, path: str | None) -> None:
+    def _load_functions(self, path: str | None) -> None:
         key = (path, os.stat(path).st_mtime_ns) if path else None
         if key == self._functions_key:
             return
@@ -126,17 +127,17 @@ class Queries:
         self._functions_key = key
 
     def _frame(self, sql: str, names: list[str]) -> DataFrame:
-        """What the query asks for, once the fence has let it through."""
-        limits = FenceLimits(text_max=self._settings.text_max)
+        """The frame of the query, after its check."""
+        limits = SqlLimits(text_max=self._settings.text_max)
         functions = [definition.name for definition in self._functions]
-        known = [*names, MATCHES] if asks_for_matches(sql) else names
+        known = [*names, MATCHES] if is_pattern_query(sql) else names
 
-        def fence(text: str) -> None:
-            check(self._spark, text, relations=known, functions=functions, limits=limits)
+        def checked(text: str) -> None:
+            check_sql(self._spark, text, relations=known, functions=functions, limits=limits)
 
-        if asks_for_matches(sql):
-            return matches(self._spark, sql, fence)
-        fence(sql)
+        if is_pattern_query(sql):
+            return pattern_frame(self._spark, sql, checked)
+        checked(sql)
         return self._spark.sql(sql)
 
     def _run(self, frame: DataFrame) -> QueryResult:
@@ -156,7 +157,7 @@ class Queries:
             QueryResult([ResultColumn("plan", "STRING")], [[text]]), self._settings.bytes_max
         )
 
-    def _forget(self, views: list[str]) -> None:
+    def _drop(self, views: list[str]) -> None:
         try:
             for name in views:
                 self._spark.catalog.dropTempView(name)
@@ -165,7 +166,7 @@ class Queries:
 
 
 def relation_frame(spark: SparkSession, relation: Relation) -> DataFrame:
-    """What a relation's name stands for."""
+    """The frame of a relation."""
     if relation.query is not None:
         frame = spark.sql(relation.query)
     elif not relation.paths:
@@ -195,17 +196,17 @@ def _too_large(bytes_max: int, detail: str | None) -> LimitReached:
     return LimitReached(
         f"the answer is larger than {bytes_max:,} bytes",
         detail=detail,
-        hint="ask for fewer rows or columns, or raise the setting query.bytes_max.",
+        hint="select fewer rows or columns, or raise the setting query.bytes_max.",
     )
 
 
-def _explained(error: Exception, settings: QuerySettings) -> HeadraceError:
-    """What a failure of Spark means to the one who asked."""
+def _error_of(error: Exception, settings: QuerySettings) -> HeadraceError:
+    """Spark's error as an error for the caller."""
     text = str(error)
     if "spark.driver.maxResultSize" in text:
         return _too_large(settings.bytes_max, None)
     if isinstance(error, PySparkException):
-        # The error that a function raised is the last line of its Python traceback.
+        # The error of a Python function is the last line of its traceback.
         raised = re.findall(r"^(\w+(?:Error|Exception): .+)$", text, re.MULTILINE)
         if "Traceback" in text and raised:
             return BadQuery(f"a function of the query failed: {raised[-1]}")
@@ -222,7 +223,7 @@ def _explained(error: Exception, settings: QuerySettings) -> HeadraceError:
 
 
 def _take_stdout() -> IO[bytes]:
-    """Keep stdout for answers alone: whatever else prints, prints to the log."""
+    """Reserve stdout for replies: everything else that is printed goes to the log."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers
@@ -231,11 +232,11 @@ def _take_stdout() -> IO[bytes]:
 def _read(pipe: IO[bytes], lines: SimpleQueue[bytes]) -> None:
     for line in pipe:
         lines.put(line)
-    # The client is gone. The JVM ends when its own pipe closes, which this does.
+    # The client has disconnected. Exiting closes the JVM's pipe, which ends the JVM too.
     os._exit(0)
 
 
-def _write(answers: IO[bytes], reply: Reply) -> None:
+def _write(answers: IO[bytes], reply: WorkerReply) -> None:
     answers.write(msgspec.json.encode(reply) + b"\n")
     answers.flush()
 

@@ -1,6 +1,6 @@
-"""What a query may name besides its stream: the project's tables and functions.
+"""The project's tables and functions, registered in a Spark session.
 
-Tables are kept in memory, since every epoch joins with them, and are read again when asked.
+Tables are cached, because every epoch joins with them, and are read again by `reload`.
 tests/spark/test_relations.py reads each format.
 """
 
@@ -22,15 +22,15 @@ from headrace.spark.functions import register_functions
 def register(
     spark: Any, tables: Iterable[TablePlan], functions: Iterable[FunctionDefinition], folder: Path
 ) -> None:
-    """Make tables and functions known in a session."""
+    """Register tables and functions in a session."""
     register_functions(spark, functions)
     for table in tables:
         read_table(spark, table, folder).cache().createOrReplaceTempView(f"`{table.name}`")
 
 
 def reload(spark: Any, table: TablePlan, folder: Path) -> None:
-    """Give a table's name its present content."""
-    # Sessions share what Spark keeps in memory, and it knows a file by its path.
+    """Read a table again."""
+    # Spark's cache is shared between sessions, and its entries are known by path.
     spark.catalog.refreshByPath(str(table_path(table, folder)))
     frame = read_table(spark, table, folder).cache()
     frame.createOrReplaceTempView(f"`{table.name}`")
@@ -45,7 +45,7 @@ def read_table(spark: Any, table: TablePlan, folder: Path) -> Any:
 
 
 def small_table(spark: Any, folder: Path, table: TablePlan) -> pa.Table | None:
-    """The rows of a table as Spark reads them; None if they are too many to be kept elsewhere."""
+    """The rows of a table as Spark reads them; None if there are more than `ROWS_MAX`."""
     found = read_table(spark, table, folder).limit(ROWS_MAX + 1).toArrow()
     return found if found.num_rows <= ROWS_MAX else None
 

@@ -1,4 +1,4 @@
-"""Scala's collections, walked from Python through py4j."""
+"""Iterates over Scala collections through py4j."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""One Spark session a process, in a JVM that lives no longer than the process.
+"""One Spark session per process, in a JVM that ends with the process.
 
-A setting of Spark is decided in this order, the later wins: our defaults, the user's own
-spark-defaults.conf, `[spark]` in headrace.toml, and last the three settings that the meaning of a
-view depends on. With a local master every port is on loopback. Nothing is printed: warnings go to
-`work/spark.log`.
+Spark's settings, in increasing precedence: our defaults, the user's spark-defaults.conf, `[spark]`
+in headrace.toml, and the settings in `FIXED_CONF`, on which the results of views depend. With a
+local master every port is on loopback. Nothing is printed: warnings go to `work/spark.log`.
 The JVM reads from a pipe that only this process holds, so even kill -9 of this process ends it.
 tests/spark/test_session.py checks all of this.
 """
@@ -34,28 +33,28 @@ from pyspark.sql import SparkSession
 
 from headrace.core.errors import BadSetting, EngineFailed, HeadraceError, Unavailable
 from headrace.define.settings import SparkSettings
-from headrace.spark.archive_of_classes import archive_options
+from headrace.spark.class_archive import archive_options
 from headrace.spark.java import Java, find_java
 
-# A view gives other numbers under other values of these, so nobody may change them.
-MEANING = {
+# The results of views depend on these, so they cannot be changed.
+FIXED_CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "false",
-    # The last of duplicate names counts, as where events are decoded.
+    # The last of duplicate names is used, as in the decoder of events.
     "spark.sql.variant.allowDuplicateKeys": "true",
 }
-# A JVM that is out of memory stands still for ever; one that ends can be replaced.
+# A JVM that is out of memory hangs; one that exits can be replaced.
 EXIT_ON_OOM, _OUT_OF_MEMORY = "-XX:+ExitOnOutOfMemoryError", 3
 _NICENESS = 5
-DEATH_SECONDS_MAX = 10.0  # from a lost connection to the end of the process
+DEATH_SECONDS_MAX = 10.0  # from a lost connection to the exit of the process
 _MASTER_SECONDS_MAX = 5.0
 _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.adaptive.enabled": "false",  # re-planning costs a small aggregate more than it saves
-    # What is kept in memory is an epoch, read a few times: compressing it costs more than it saves.
+    # An epoch is cached and read a few times: compressing it costs more than it saves.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.pythonUDF.arrow.enabled": "true",
@@ -63,9 +62,9 @@ _DEFAULTS = {
     # Workers are shared by tasks with the same environment, and this option would be a part of it
     # in SQL only.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
-    # The master's files have checksums; Spark looks at them only when it is told to.
+    # The master's files have page checksums, which Spark does not verify by default.
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
-    # A Python process of a machine that is busy with others may take long to say who it is.
+    # On a busy machine a Python worker may take long to authenticate.
     "spark.python.authenticate.socketTimeout": "120s",
 }
 _LOG4J = """\
@@ -86,7 +85,7 @@ appender.file.strategy.max = 3
 
 
 def start_session(settings: SparkSettings, *, app_name: str, work: Path) -> SparkSession:
-    """Start Spark; `work` holds its log, warehouse and scratch files, for this session alone."""
+    """Start Spark; `work` is the folder of its log, warehouse and scratch files."""
     if SparkContext._active_spark_context is not None:
         raise EngineFailed("this process already has a Spark session", hint="stop it first.")
     work = work.resolve()
@@ -95,33 +94,33 @@ def start_session(settings: SparkSettings, *, app_name: str, work: Path) -> Spar
     _prepare(work, conf["spark.master"])
     gateway = _launch(conf | {"spark.app.name": app_name}, find_java(), work)
     interrupt = signal.getsignal(signal.SIGINT)
-    _silence()
+    _disable_query_loggers()
     try:
         context = SparkContext(
             conf=_spark_conf(conf | {"spark.app.name": app_name}), gateway=gateway
         )
         session = SparkSession(context)
-        session.range(1)  # Makes the session's state, where a wrong spark.sql setting shows.
+        session.range(1)  # Creates the session's state, which fails on a wrong spark.sql setting.
     except (Py4JError, PySparkException, ValueError) as error:
         _end(gateway)
-        raise _failed(error, work) from error
+        raise _start_error(error, work) from error
     finally:
-        _restore(interrupt)
+        _restore_sigint(interrupt)
     return session
 
 
 def stop_session(session: SparkSession) -> None:
     """Stop Spark and end its JVM, so that the same process may start another."""
     gateway = SparkContext._gateway
-    # A JVM that died first cannot be asked to stop, and need not be.
+    # The JVM may have ended already.
     with contextlib.suppress(Py4JError, PySparkException, OSError):
         session.stop()
     _end(gateway)
 
 
-def _behind_answers(process: Any) -> None:
-    """Let Spark's work wait for this process, which answers questions and takes events in. What
-    Spark starts later begins with the same priority.
+def _lower_priority(process: Any) -> None:
+    """Give Spark a lower priority than this process, which serves queries and accepts events. The
+    processes that Spark starts inherit it.
     """
     if process is not None:
         priority = os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS
@@ -131,36 +130,36 @@ def _behind_answers(process: Any) -> None:
 
 
 def check_alive(suspects: Sequence[str] = (), wait_s: float = 0.0) -> None:
-    """Fail if Spark's JVM has ended, as it does when it runs out of memory; its end is waited for
-    so long. `suspects` are what it was doing.
+    """EngineFailed if Spark's JVM has ended, as it does when it runs out of memory, or ends within
+    `wait_s`. `suspects` are the steps in progress.
     """
     process = SparkContext._gateway.proc if SparkContext._gateway is not None else None
-    code = _ended(process, wait_s) if process is not None else None
+    code = _exit_code(process, wait_s) if process is not None else None
     if code is not None:
-        doing = f"in progress was {', '.join(suspects)}; " if suspects else ""
+        doing = f"in progress: {', '.join(suspects)}; " if suspects else ""
         raise EngineFailed(
-            _last_words(code),
-            detail=f"{doing}what was acknowledged is in the log, and the next start continues "
-            "from there.",
-            hint="raise spark.memory, or take away the view or rule that needs so much; "
+            _exit_message(code),
+            detail=f"{doing}acknowledged events are in the log, and the next start resumes from "
+            "there.",
+            hint="raise spark.memory, or remove the view or rule that needs so much memory; "
             "`headrace rule remove` works while the project is stopped.",
         )
 
 
-def _ended(process: Any, wait_s: float) -> int | None:
+def _exit_code(process: Any, wait_s: float) -> int | None:
     with contextlib.suppress(subprocess.TimeoutExpired):
         return int(process.wait(wait_s))
     return None
 
 
-def _last_words(code: int) -> str:
+def _exit_message(code: int) -> str:
     if code == _OUT_OF_MEMORY:
         return "Spark ran out of memory, and its process has ended"
     how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
     return f"Spark's process has ended, {how}"
 
 
-def lost(error: BaseException) -> bool:
+def connection_lost(error: BaseException) -> bool:
     """Whether a call failed because Spark's JVM may have ended while it ran."""
     chain = error
     while chain is not None:
@@ -175,26 +174,27 @@ def local(master: str) -> bool:
 
 
 def session_conf(settings: SparkSettings, work: Path, base: dict[str, str]) -> dict[str, str]:
-    """Every Spark setting of the session; `base` is what the user told Spark itself."""
-    for key in MEANING.keys() & settings.conf.keys():
+    """All Spark settings of the session; `base` are those that the user configured in Spark."""
+    for key in FIXED_CONF.keys() & settings.conf.keys():
         raise BadSetting(
-            f"spark.conf may not set {key}: the meaning of every view depends on it",
-            hint=f"remove it; it is always {MEANING[key]}.",
+            f"spark.conf may not set {key}: the results of all views depend on it",
+            hint=f"remove it; it is always {FIXED_CONF[key]}.",
         )
-    own = _stated(settings, defaults=True) | _DEFAULTS
+    own = _named_settings(settings, defaults=True) | _DEFAULTS
     own |= {"spark.sql.warehouse.dir": str(work / "warehouse")}
-    conf = own | base | _stated(settings, defaults=False) | settings.conf
+    conf = own | base | _named_settings(settings, defaults=False) | settings.conf
     here = local(conf["spark.master"])
     conf = _local_conf(work) | conf if here else conf
     ours = f"{_java_options(work)} {EXIT_ON_OOM}" if here else EXIT_ON_OOM
     theirs = conf.get("spark.driver.extraJavaOptions", "")
     conf["spark.driver.extraJavaOptions"] = f"{ours} {theirs}".strip()
-    return conf | MEANING
+    return conf | FIXED_CONF
 
 
-def _stated(settings: SparkSettings, *, defaults: bool) -> dict[str, str]:
-    """The three named settings that are (or are not) at their default: a default gives way to the
-    user's spark-defaults.conf, a value that was stated does not."""
+def _named_settings(settings: SparkSettings, *, defaults: bool) -> dict[str, str]:
+    """The three named settings that have (or do not have) their default value: the user's
+    spark-defaults.conf overrides a default, but not an explicit value.
+    """
     keys = {
         "master": "spark.master",
         "memory": "spark.driver.memory",
@@ -225,7 +225,7 @@ def _java_options(work: Path) -> str:
 
 
 def _base() -> dict[str, str]:
-    """What the user told Spark itself, in spark-defaults.conf or to spark-submit, if it runs us."""
+    """The user's settings in spark-defaults.conf, or those of spark-submit if it started us."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         gateway = launch_gateway()
         return dict(SparkConf(_jvm=gateway.jvm).getAll())
@@ -242,7 +242,7 @@ def _spark_conf(conf: dict[str, str]) -> SparkConf:
 
 
 def _prepare(work: Path, master: str) -> None:
-    # What a killed JVM left behind is of no use to the next one.
+    # Scratch files of a killed JVM are of no use.
     shutil.rmtree(work / "scratch", ignore_errors=True)
     (work / "scratch").mkdir(parents=True)
     (work / "log4j2.properties").write_text(_LOG4J.format(log=work / "spark.log"))
@@ -250,13 +250,13 @@ def _prepare(work: Path, master: str) -> None:
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     else:
-        # Machines elsewhere may have their Python in another place, which the user then names.
+        # Other machines may have Python at another path, which the user then configures.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
 def _await_master(master: str) -> None:
-    """Refuse a standalone master that does not answer; Spark itself would try for a minute."""
+    """Unavailable if a standalone master does not respond; Spark would retry for a minute."""
     places = re.findall(r"([^/,:]+):(\d+)", master) if master.startswith("spark://") else []
     for host, port in places:
         with contextlib.suppress(OSError):
@@ -264,13 +264,13 @@ def _await_master(master: str) -> None:
             return
     if places:
         raise Unavailable(
-            f"the Spark master {master} does not answer",
-            hint="start it, or set spark.master in headrace.toml to one that runs.",
+            f"the Spark master {master} does not respond",
+            hint="start it, or set spark.master in headrace.toml to one that is running.",
         )
 
 
 def _launch(conf: dict[str, str], java: Java, work: Path) -> Any:
-    """Start the JVM with its output in a file: it warns before any logging is set up."""
+    """Start the JVM with its output in a file: it prints warnings before logging is set up."""
     os.environ["JAVA_HOME"] = str(java.home)
     if local(conf["spark.master"]):
         options = f"{archive_options(java)} {conf['spark.driver.extraJavaOptions']}".strip()
@@ -281,8 +281,8 @@ def _launch(conf: dict[str, str], java: Java, work: Path) -> Any:
                 _spark_conf(conf), {"stdout": out, "stderr": subprocess.STDOUT}
             )
         except (PySparkException, Py4JError, OSError) as error:
-            raise _failed(error, work) from error
-    _behind_answers(gateway.proc)
+            raise _start_error(error, work) from error
+    _lower_priority(gateway.proc)
     return gateway
 
 
@@ -301,19 +301,19 @@ def _end(gateway: Any) -> None:
         process.wait()
 
 
-def _silence() -> None:
-    # PySpark prints each error of a query as JSON, beside raising it.
+def _disable_query_loggers() -> None:
+    # PySpark logs each error of a query as JSON, besides raising it.
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
 
-def _restore(interrupt: Any) -> None:
-    # PySpark takes SIGINT for itself; the process that started us has its own way to stop.
+def _restore_sigint(interrupt: Any) -> None:
+    # PySpark installs its own SIGINT handler.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, interrupt)
 
 
-def _failed(error: Exception, work: Path) -> HeadraceError:
+def _start_error(error: Exception, work: Path) -> HeadraceError:
     if isinstance(error, Py4JJavaError):
         reason = str(error.java_exception).splitlines()[0]
     else:

@@ -1,10 +1,10 @@
-"""A carried view in an epoch: its events are folded onto the states of their keys.
+"""An epoch of a carried view: its events are folded onto the states of their keys.
 
-If an event comes out of order, the view is folded again from the boundary, over all that speed has
-taken since, and what comes out replaces speed's rows (it is rebased). What even then is dated
-before the generation's last event of its key is left to batch: the rows are provisional until then,
-and so they are while too many events lie between to fold them again. tests/serving/test_carried.py
-checks when rows fit; tests/transcripts that the answer is the reference's.
+After an out-of-order event the view is rebased: all events since the boundary are folded again, and
+the result replaces speed's rows. An event that is older than the generation's last event of its key
+needs batch; until the next build the rows are provisional, as they are when more than
+`rebase_events_max` events would have to be folded again. tests/serving/test_carried.py checks when
+rows are valid; tests/transcripts that the answer is the reference's.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from headrace.serving.store import (
     Version,
 )
 from headrace.serving.watermark import Times
-from headrace.spark.carry import Carrying
+from headrace.spark.carry import CarryJob
 
 Read = Callable[[Any, PositionRange, Times], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """What lies behind an epoch: the store's states, and the log since the boundary."""
+class EpochContext:
+    """What an epoch reads besides its events: the store, and the log since the boundary."""
 
     store: Store
     state: StreamState
-    read: Read  # the frame of a range of the log, in a session of Spark
+    read: Read  # gives the DataFrame of a range of the log
     rebase_events_max: int
     processors: Mapping[str, ProcessorDefinition]
 
     def since_us(self, *, at_boundary: bool) -> int | None:
-        """The watermark that the states have come to."""
+        """The watermark of the states."""
         return (self.state.built if at_boundary else self.state.reached).marks[0]
 
-    def marks(self) -> list[tuple[int, int | None]]:
+    def group_watermarks(self) -> list[tuple[int, int | None]]:
         """The watermark at the end of each group after the boundary."""
         groups = self.store.groups(self.state.plan.name)
         return [(group.number, group.reached.marks[0]) for group in groups]
 
-    def cut(self) -> str:
-        """SQL for the group that an event after the boundary is in."""
+    def group_sql(self) -> str:
+        """SQL for the group of an event after the boundary."""
         cases = [
             f"WHEN {_before(group.reached.position)} THEN {group.number}"
             for group in self.store.groups(self.state.plan.name)
@@ -62,47 +62,48 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class CarriedRows:
-    """A carried view's part of an epoch; `again` asks for a fold from the boundary."""
+    """A carried view's part of an epoch; `rebase` if it must be folded again from the boundary."""
 
     rows: pa.Table
     epoch: CarriedEpoch
-    again: bool = False
+    rebase: bool = False
 
 
-def follow(
+def fold_epoch(
     spark: Any,
     version: Version,
     carry: CarryPlan,
-    behind: Behind,
+    context: EpochContext,
     watermark: int | None,
     events: int,
 ) -> CarriedRows:
     """Fold the epoch's events onto the states at speed's position."""
-    if not version.live or behind.store.needs_rebase(version):
-        # Without a generation, or beside one that does not fit, there is nothing to go on from.
-        waits = CarriedEpoch([], disorder=NOW, provisional=True)
-        return CarriedRows(pa.table({}), waits, again=True)
-    marks, since_us = [(NOW, watermark)], behind.since_us(at_boundary=False)
-    carrying = Carrying(spark, carry, behind.processors, events, str(NOW), marks, since_us)
-    folded = carrying.fold(carrying.states(behind.store, version, at_boundary=False))
+    if not version.live or context.store.needs_rebase(version):
+        # There are no valid states: no generation yet, or one of another fold.
+        empty = CarriedEpoch([], disorder=NOW, provisional=True)
+        return CarriedRows(pa.table({}), empty, rebase=True)
+    marks, since_us = [(NOW, watermark)], context.since_us(at_boundary=False)
+    job = CarryJob(spark, carry, context.processors, events, str(NOW), marks, since_us)
+    folded = job.fold(job.states(context.store, version, at_boundary=False))
     rows = spark.sql(version.plan.partial_sql).toArrow()
     disorder = NOW if folded.disordered else None
     carried = CarriedEpoch(folded.states, disorder=disorder, provisional=folded.disordered)
-    return CarriedRows(rows, carried, again=folded.disordered)
+    return CarriedRows(rows, carried, rebase=folded.disordered)
 
 
 def rebase(
     spark: Any,
     version: Version,
     carry: CarryPlan,
-    behind: Behind,
+    context: EpochContext,
     watermark: int | None,
     events: int,
 ) -> CarriedRows:
-    """Fold all events since the boundary; the stream's relation holds them."""
-    marks, since_us = [*behind.marks(), (NOW, watermark)], behind.since_us(at_boundary=True)
-    carrying = Carrying(spark, carry, behind.processors, events, behind.cut(), marks, since_us)
-    folded = carrying.fold(carrying.states(behind.store, version, at_boundary=True))
+    """Fold all events since the boundary, which are in the stream's relation."""
+    marks = [*context.group_watermarks(), (NOW, watermark)]
+    since_us, group = context.since_us(at_boundary=True), context.group_sql()
+    job = CarryJob(spark, carry, context.processors, events, group, marks, since_us)
+    folded = job.fold(job.states(context.store, version, at_boundary=True))
     rows = spark.sql(version.plan.partial_sql).toArrow()
     disorder = NOW if folded.disordered else folded.disordered_cut
     return CarriedRows(rows, CarriedEpoch(folded.states, True, disorder, folded.disordered))

@@ -1,9 +1,8 @@
 """One epoch: the events of a position range -> the partials of every view of the flow.
 
-All views share one read of the range. Nothing is carried from one epoch to the next but what the
-store holds and, for joined streams, a memory that can be read again, so an epoch can be done again
-from scratch at any time. tests/laws/test_seam.py and tests/transcripts run epochs at every
-split.
+All views share one read of the range. The only state between two epochs is in the store and, for
+joined streams, a cached history that can be read again, so an epoch can be recomputed at any time.
+tests/laws/test_seam.py and tests/transcripts run epochs at every split.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from headrace.core.spans import span
 from headrace.serving.store import NOW, CarriedEpoch, Epoch, Version
 from headrace.serving.watermark import FlowProgress, Times
 from headrace.spark.feed import high_sql
-from headrace.spark.joined import marks, with_new
+from headrace.spark.join_parameters import watermark_parameters, with_new
 from headrace.spark.relations import rows_of
-from headrace.speed.carry import Behind, CarriedRows, follow, rebase
-from headrace.speed.memory import JoinHistory, moments
+from headrace.speed.carry import CarriedRows, EpochContext, fold_epoch, rebase
+from headrace.speed.join_history import JoinHistory, history_starts
 
 COUNTS = ("events", "late", "duplicates", "dead_letters")
 P = ParamSpec("P")
@@ -37,12 +36,12 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What one stream's part of an epoch held."""
+class StreamCounts:
+    """Counts and event times of one stream's part of an epoch."""
 
     counts: tuple[int, ...]
-    highs: Times  # after it
-    low: int | None  # the earliest event time in it
+    highs: Times  # the highest event time of each partition after the epoch
+    low: int | None  # the earliest event time of the epoch
 
 
 def compute_epoch(
@@ -50,44 +49,44 @@ def compute_epoch(
     flow: FlowPlan,
     versions: list[Version],
     range: PositionRange,
-    behind: Behind,
+    context: EpochContext,
     started_at: int,
-    memory: JoinHistory | None = None,
+    history: JoinHistory | None = None,
     shedding: Shedding | None = None,
 ) -> Epoch:
-    """Partials and counts of the events in `frame`, which holds what is taken of `range`.
+    """Partials and counts of the records in `frame`, which are those of `range` that are not shed.
 
-    A joined flow needs the memory of what came before.
+    A joined flow requires the history of its streams.
     """
-    frame, spark, before = frame.persist(), frame.sparkSession, behind.state.reached
+    frame, spark, before = frame.persist(), frame.sparkSession, context.state.reached
     try:
-        parts = apart(flow, frame)
+        parts = unpack_streams(flow, frame)
         events = [part.where(f"{STATUS} = {int(EventStatus.EVENT)}") for part in parts]
-        # Small jobs wait more than they work, so all of them run at once over the one read.
+        # Small Spark jobs mostly wait for the driver, so all of them run concurrently.
         with ThreadPoolExecutor(max_workers=len(parts) + 1 + 2 * len(versions)) as pool:
             each = zip(parts, flow.streams, flow.parts(before.highs), strict=True)
             counting = [_submit(pool, "count", _count, *given) for given in each]
-            deciding = pool.submit(_reached, behind, range, counting, started_at)
-            joined = memory and _Joined(memory, versions, counting, before, deciding.result())
+            deciding = pool.submit(_reached, context, range, counting, started_at)
+            joined = history and _Joined(history, versions, counting, before, deciding.result())
             relations = joined.relations(range, events) if joined else events
             for stream, relation in zip(flow.streams, relations, strict=True):
                 relation.createOrReplaceTempView(f"`{stream.name}`")
             given = joined.marks if joined else {}
             jobs = {
-                v: _submit(pool, "views", _work, spark, v, behind, deciding, given, len(range))
+                v: _submit(pool, "views", _work, spark, v, context, deciding, given, len(range))
                 for v in versions
             }
             withdrawn = {v.id: pool.submit(_withdrawn, spark, v, given) for v in versions}
         if joined:
-            joined.remember(range, events)
+            joined.append(range, events)
         counted, reached = [job.result() for job in counting], deciding.result()
         made = {version: job.result() for version, job in jobs.items()}
-        _rebase(spark, made, behind, reached)
+        _rebase(spark, made, context, reached)
     finally:
         frame.unpersist()
     return Epoch(
         flow.name,
-        behind.state.generation,
+        context.state.generation,
         range.lower,
         reached,
         dict(zip(COUNTS, _totals(counted), strict=True)),
@@ -102,7 +101,7 @@ def compute_epoch(
 def _submit(
     pool: ThreadPoolExecutor, phase: str, call: Callable[P, T], *args: P.args, **more: P.kwargs
 ) -> Future[T]:
-    """Run it with the context of this thread, so that what it says and measures has its epoch."""
+    """Run a call with this thread's context, so that its logs and spans name the epoch."""
 
     def run() -> T:
         with span(f"epoch.{phase}"):
@@ -114,41 +113,41 @@ def _submit(
 def _work(
     spark: Any,
     version: Version,
-    behind: Behind,
+    context: EpochContext,
     deciding: Future[FlowProgress],
     given: dict[str, Any],
     events: int,
 ) -> pa.Table | CarriedRows:
     if carry := version.plan.carry:
-        # Only timers and patterns ask how far the watermark has come.
+        # Only timers and patterns depend on the watermark.
         mark = deciding.result().marks[0] if carry.made is not None else None
-        return follow(spark, version, carry, behind, mark, events)
+        return fold_epoch(spark, version, carry, context, mark, events)
     return spark.sql(version.plan.partial_sql, args=given).toArrow()
 
 
 def _rebase(
     spark: Any,
     made: dict[Version, pa.Table | CarriedRows],
-    behind: Behind,
+    context: EpochContext,
     reached: FlowProgress,
 ) -> None:
-    """Fold those views again from the boundary that have met events out of order."""
+    """Fold again, from the boundary, the views that had out-of-order events."""
     again = [
         (version, version.plan.carry)
         for version, part in made.items()
-        if isinstance(part, CarriedRows) and part.again and version.live
+        if isinstance(part, CarriedRows) and part.rebase and version.live
     ]
-    built = behind.state.built
+    built = context.state.built
     since = PositionRange(built.position, reached.position)
-    if len(since) > behind.rebase_events_max:
+    if len(since) > context.rebase_events_max:
         return
-    stream = behind.state.plan.streams[0]
+    stream = context.state.plan.streams[0]
     for version, carry in again:
         assert carry is not None
-        # The others are done, so the stream's name may mean a longer range now.
-        events = behind.read(spark, since, built.highs)
+        # The other views are done, so the stream's relation may be replaced by a longer range.
+        events = context.read(spark, since, built.highs)
         events.createOrReplaceTempView(f"`{stream.name}`")
-        made[version] = rebase(spark, version, carry, behind, reached.marks[0], len(since))
+        made[version] = rebase(spark, version, carry, context, reached.marks[0], len(since))
 
 
 def _carried(
@@ -157,43 +156,43 @@ def _carried(
     parts = {v.id: part.epoch for v, part in made.items() if isinstance(part, CarriedRows)}
     if shedding is None:
         return parts
-    # States that have not seen every event are no beginning for those that follow.
+    # States without the shed events are not valid for the next epoch.
     return {id: replace(part, disorder=NOW, provisional=True) for id, part in parts.items()}
 
 
 class _Joined:
-    """An epoch of joined streams, between what was before and what will be after."""
+    """An epoch of joined streams, with the watermarks before and after it."""
 
     def __init__(
         self,
-        memory: JoinHistory,
+        history: JoinHistory,
         versions: list[Version],
-        counting: Sequence[Future[Counted]],
+        counting: Sequence[Future[StreamCounts]],
         before: FlowProgress,
         after: FlowProgress,
     ) -> None:
-        self.memory, self.flow, self.before, self.after = memory, memory.flow, before, after
+        self.history, self.flow, self.before, self.after = history, history.flow, before, after
         self.lows = [job.result().low for job in counting]
         self.joins = [v.plan.join for v in versions if v.plan.join]
-        self.marks = marks(before.marks, after.marks)
+        self.marks = watermark_parameters(before.marks, after.marks)
 
     def relations(self, range: PositionRange, events: list[Any]) -> list[Any]:
-        """New and old events together, each saying which it is."""
-        since = moments(self.flow, self.joins, self.before.marks, self.lows)
-        old = self.memory.recall(range.lower, since)
+        """New and old events in one relation per stream, with the column `_new`."""
+        since = history_starts(self.flow, self.joins, self.before.marks, self.lows)
+        old = self.history.read(range.lower, since)
         return [
             with_new(new.select(*before.columns), True).unionByName(with_new(before, False))
             for before, new in zip(old, events, strict=True)
         ]
 
-    def remember(self, range: PositionRange, events: list[Any]) -> None:
+    def append(self, range: PositionRange, events: list[Any]) -> None:
         nothing = [None] * len(events)
-        since = moments(self.flow, self.joins, self.after.marks, nothing)
-        self.memory.remember(range.upper, events, since)
+        since = history_starts(self.flow, self.joins, self.after.marks, nothing)
+        self.history.append(range.upper, events, since)
 
 
-def together(frames: Sequence[Any]) -> Any:
-    """One frame of all streams' rows, as one read of them; `apart` takes it apart again."""
+def pack_streams(frames: Sequence[Any]) -> Any:
+    """One frame with the rows of all streams, so that they are read once; see `unpack_streams`."""
     from pyspark.sql.functions import lit, struct
 
     if len(frames) == 1:
@@ -205,7 +204,7 @@ def together(frames: Sequence[Any]) -> Any:
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), packed)
 
 
-def apart(flow: FlowPlan, frame: Any) -> list[Any]:
+def unpack_streams(flow: FlowPlan, frame: Any) -> list[Any]:
     """The rows of each stream."""
     if len(flow.streams) == 1:
         return [frame]
@@ -213,13 +212,13 @@ def apart(flow: FlowPlan, frame: Any) -> list[Any]:
 
 
 def _withdrawn(spark: Any, version: Version, given: dict[str, Any]) -> int:
-    """How many rows of the answer are no longer true, because a partner came too late."""
+    """The number of rows of the answer that a late partner has made wrong."""
     counts = version.plan.join.withdrawn if version.plan.join else ()
     return sum(int(rows_of(spark.sql(sql, args=given))[0][0]) for sql in counts)
 
 
-def _count(frame: Any, stream: StreamPlan, highs: Times) -> Counted:
-    """How many events there were of each kind, and the highest event time after them."""
+def _count(frame: Any, stream: StreamPlan, highs: Times) -> StreamCounts:
+    """The number of records by status, and the highest event time of each partition after them."""
     by_partition = frame.groupBy(PARTITION).agg(
         *_expressions(
             f"count_if({STATUS} = {int(EventStatus.EVENT)})",
@@ -236,18 +235,21 @@ def _count(frame: Any, stream: StreamPlan, highs: Times) -> Counted:
         after[partition] = max((v for v in (after[partition], top) if v is not None), default=None)
     totals = [sum(column) for column in zip(*(row[1:5] for row in found), strict=True)] or [0] * 4
     low = min((row[6] for row in found if row[6] is not None), default=None)
-    return Counted(tuple(totals), tuple(after), low)
+    return StreamCounts(tuple(totals), tuple(after), low)
 
 
 def _reached(
-    behind: Behind, range: PositionRange, counting: Sequence[Future[Counted]], at_us: int
+    context: EpochContext,
+    range: PositionRange,
+    counting: Sequence[Future[StreamCounts]],
+    at_us: int,
 ) -> FlowProgress:
-    """Where the epoch ends. The watermark there is decided now, once for all that reads it."""
+    """The end of the epoch: its position and its watermarks, which are fixed here."""
     highs = tuple(high for job in counting for high in job.result().highs)
-    return behind.state.after(range.upper, highs, at_us)
+    return context.state.after(range.upper, highs, at_us)
 
 
-def _totals(counted: Sequence[Counted]) -> list[int]:
+def _totals(counted: Sequence[StreamCounts]) -> list[int]:
     return [sum(column) for column in zip(*(each.counts for each in counted), strict=True)]
 
 

@@ -1,8 +1,8 @@
 """Which events the next epoch takes: a function of the store's state, the log's end and a limit.
 
-An epoch takes what waits, up to its limit. A stream that sheds goes to the log's end when too much
-waits. Where nothing waits, but silence has brought a watermark further, there is an epoch without
-events. tests/speed/test_next_epoch.py checks each case.
+An epoch takes the waiting events, up to its limit. A stream with load shedding skips to the log's
+end when its lag is too large. If no event waits but an idle partition has let a watermark advance,
+there is an epoch without events. tests/speed/test_next_epoch.py checks each case.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FIRST_EVENTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class NextEpoch:
-    """The range of an epoch, and which of its events are passed over."""
+    """The range of an epoch, and which of its events are shed."""
 
     range: PositionRange
     shedding: Shedding | None = None
@@ -33,8 +33,8 @@ def next_epoch(
     limit: int,
     now_us: int,
 ) -> NextEpoch | None:
-    """What to compute when the log ends at `end`; None if there is nothing to do. An epoch takes
-    at most `limit` events, and `events_max` of a sample.
+    """The next epoch if the log ends at `end`; None if there is nothing to do. An epoch takes at
+    most `limit` events; of a range that is shed, it takes a sample of at most `events_max`.
     """
     waiting = PositionRange(state.position, end.latest(state.position))
     if not len(waiting):

@@ -1,10 +1,10 @@
 """The speed layer of one flow: epoch after epoch, each a plain Spark job over a range of the log.
 
-The store's position is the only progress. An epoch begins there, and its partials and new position
-are committed in one transaction; what was not committed is computed again, from whatever the store
-holds then. Spark keeps nothing between two epochs. An epoch starts when events arrive, but not
-sooner than `speed.trigger` after the start of the one before. tests/speed/test_runner.py and the
-kill tests check this.
+The position in the store is the only checkpoint. An epoch begins there, and its partials and new
+position are committed in one transaction; an epoch that was not committed is computed again. Spark
+keeps no state between two epochs. An epoch starts when events arrive, but not sooner than
+`speed.trigger` after the start of the one before. tests/speed/test_runner.py and the kill tests
+check this.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Epoch, Store, StreamState, Superseded
 from headrace.spark.feed import Feed
-from headrace.speed.carry import Behind
-from headrace.speed.epoch import compute_epoch, together
-from headrace.speed.memory import JoinHistory
+from headrace.speed.carry import EpochContext
+from headrace.speed.epoch import compute_epoch, pack_streams
+from headrace.speed.join_history import JoinHistory
 from headrace.speed.next_epoch import FIRST_EVENTS, NextEpoch, limit_after, next_epoch
 
 log = structlog.get_logger()
-Watched = Callable[[], AbstractContextManager[None]]  # around each epoch
-LOOK_S = 0.02  # between two looks at the log's end
+EpochGuard = Callable[[], AbstractContextManager[None]]  # around each epoch
+POLL_S = 0.02  # between two reads of the log's end
 PHASES_KEPT = 100  # epochs
 
 Phases = dict[str, int]  # milliseconds by name
@@ -60,22 +60,22 @@ class EpochRunner:
         settings: SpeedSettings,
         clock: Clock = now_us,
         processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
-        watched: Watched = nullcontext,
+        guard: EpochGuard = nullcontext,
         report: Report = lambda kind, fields: None,
     ) -> None:
         self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
-        self.processors, self._watched, self.clock = processors, watched, clock
-        # Joined streams go at the project's pace, because a partner that is shed is missed twice.
+        self.processors, self._guard, self.clock = processors, guard, clock
+        # A joined flow uses the project's settings: shedding one side would lose matches twice.
         self.pace = PaceDefinition() if flow.joined else flow.streams[0].pace
         self.settings = with_pace(settings, self.pace)
-        self.memory = self._new_memory()
+        self.history = self._new_history()
         self.between_epochs = threading.Lock()  # held while no epoch may run
         self.phases: deque[tuple[PositionRange, Phases]] = deque(maxlen=PHASES_KEPT)
-        self.warm = False  # whether its first turn is over
+        self.warm = False  # whether the first iteration is over
         self._limit = min(FIRST_EVENTS, self.settings.epoch_events_max)
         self._numbers = count(1)
         self._taken: Position | None = None  # where the newest epoch ended
-        self._due_at = 0  # when the store is asked again though the log has not grown
+        self._due_at = 0  # when the store is read again although the log has not grown
         self._stop, self._started = threading.Event(), False
         name, key = f"speed of stream '{flow.name}'", ProblemKey("flow", flow.name, "speed")
         self._worker = Worker(name, self._turn, self._stop, report, key=key)
@@ -87,13 +87,13 @@ class EpochRunner:
         self._worker.start()
 
     def stop(self) -> None:
-        """Let the epoch in progress finish, and begin no other."""
+        """Finish the epoch in progress, and start no other."""
         self._stop.set()
         self._worker.join()
 
     @property
     def running(self) -> bool:
-        """Whether it was started, and not told to stop."""
+        """Whether it was started and not stopped."""
         return self._started and not self._stop.is_set()
 
     @property
@@ -105,43 +105,42 @@ class EpochRunner:
         return self._worker.problem
 
     def _turn(self) -> float:
-        """One epoch, if there is something to take; the pause after it."""
+        """Run one epoch, if there is work; returns the pause after it in seconds."""
         began = time.monotonic()
         try:
             if not self.warm:
                 self._warm()
             if not self.step():
-                return LOOK_S
+                return POLL_S
         finally:
             self.warm = True
         return max(0.0, self.settings.trigger_us / SECOND - (time.monotonic() - began))
 
     def _warm(self) -> None:
-        """Run the views over no events, so that the first epoch finds Spark warm."""
+        """Run the views over no events, so that Spark is warm for the first epoch."""
         with self.between_epochs:
             state = self.store.stream(self.flow.name)
             nothing = PositionRange(state.position, state.position)
-            frame = together([feed.no_records(self.spark) for feed in self.feeds])
+            frame = pack_streams([feed.no_records(self.spark) for feed in self.feeds])
             self._compute(state, NextEpoch(nothing), frame, self.clock())
 
     # Epochs
 
     def step(self) -> bool:
         """Commit the next epoch; False if there is nothing to do."""
-        if not self._news():
+        if not self._has_work():
             return False
         with self.between_epochs:
             if self._stop.is_set():
                 return False
-            # A number of this process, for whoever reads the log; the store knows an epoch by its
-            # range.
-            said: dict[str, Any] = {"stream": self.flow.name, "epoch": next(self._numbers)}
-            with bound_contextvars(**said), span("epoch", **said), self._watched():
+            # The number is for log lines only; the store identifies an epoch by its range.
+            fields: dict[str, Any] = {"stream": self.flow.name, "epoch": next(self._numbers)}
+            with bound_contextvars(**fields), span("epoch", **fields), self._guard():
                 return self._epoch()
 
-    def _news(self) -> bool:
-        """Whether the log has grown, or it is time to look for what silence has brought. This is
-        asked fifty times a second, so the store is not.
+    def _has_work(self) -> bool:
+        """Whether the log has grown, or it is time to check for idle partitions. It runs fifty
+        times a second, so it does not read the store.
         """
         return self._end() != self._taken or self.clock() >= self._due_at
 
@@ -167,7 +166,7 @@ class EpochRunner:
             except Superseded as superseded:
                 log.info("epoch.superseded", why=str(superseded))
                 continue
-            self._note(epoch, phases)
+            self._record(epoch, phases)
             return True
 
     def _next(self, state: StreamState, now_us: int) -> NextEpoch | None:
@@ -181,28 +180,30 @@ class EpochRunner:
         """The records of an epoch."""
         highs = self.flow.parts(state.reached.highs)
         parts = zip(self.feeds, self.flow.ranges(wanted.range), highs, strict=True)
-        return together(
+        return pack_streams(
             [feed.records(self.spark, part, tops, wanted.shedding) for feed, part, tops in parts]
         )
 
     def _compute(self, state: StreamState, wanted: NextEpoch, frame: Any, started_at: int) -> Epoch:
         versions, most = self.store.versions(self.flow.name), self.settings.rebase_events_max
-        behind = Behind(self.store, state, self.feeds[0].logged_events, most, self.processors)
+        context = EpochContext(
+            self.store, state, self.feeds[0].logged_events, most, self.processors
+        )
         try:
             return compute_epoch(
-                frame, self.flow, versions, wanted.range, behind, started_at, self.memory,
+                frame, self.flow, versions, wanted.range, context, started_at, self.history,
                 wanted.shedding,
             )  # fmt: skip
         except BaseException:
-            # What a failed epoch has left there is not to be relied on.
-            self.memory = self._new_memory()
+            # A failed epoch may have left the cached history incomplete.
+            self.history = self._new_history()
             self._taken = None
             raise
 
-    def _new_memory(self) -> JoinHistory | None:
+    def _new_history(self) -> JoinHistory | None:
         return JoinHistory(self.spark, self.flow, self.feeds) if self.flow.joined else None
 
-    def _note(self, epoch: Epoch, phases: Phases) -> None:
+    def _record(self, epoch: Epoch, phases: Phases) -> None:
         range, name = epoch.range, self.flow.name
         self._limit = limit_after(len(range), self._limit, self.settings.epoch_events_max)
         self.phases.append((range, phases))

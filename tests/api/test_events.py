@@ -23,7 +23,7 @@ from headrace.core.errors import BadQuery, Forbidden, NotFound, Overloaded, Unav
 from headrace.core.time import SECOND
 from headrace.define.settings import HttpSettings, SubscribeSettings
 from headrace.define.stream_subscription import subscribed_name
-from headrace.run.reading import object_named
+from headrace.run.read_permission import object_named
 from headrace.serving.hub import Hub
 from headrace.serving.subscriber import OpenSubscription
 from tests.access.users import TEST, bearer, open_access, token_of

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.access.access import Access
 from headrace.access.caller import Caller
-from headrace.api.live import ReadableHearing
+from headrace.api.live import ReadableSubscription
 from headrace.api.shapes import StatusReport
 from headrace.core.errors import Unauthenticated
 from headrace.serving.subscriber import Subscriber, SubscriptionEvent
@@ -30,7 +30,7 @@ def ada(access: Access) -> Any:
 def heard_by(caller: Caller, *events: SubscriptionEvent) -> list[SubscriptionEvent]:
     subscriber = Subscriber(10, lambda: None, lambda subscriber: None)
     subscriber.offer(list(events))
-    return ReadableHearing(subscriber, lambda: caller).poll()
+    return ReadableSubscription(subscriber, lambda: caller).poll()
 
 
 def raw(state: object) -> msgspec.Raw:
@@ -76,7 +76,7 @@ def test_an_error_is_told_without_what_it_may_name_and_the_end_as_it_is(
     named = SubscriptionEvent("status", raw({"error": {"message": "'foreign' broke"}}), "1")
     error, end = heard_by(access.authenticate_token(ada), named, SubscriptionEvent("end", {}))
     assert msgspec.json.decode(msgspec.json.encode(error.data))["error"]["message"] == (
-        "the status cannot be told now"
+        "the status is not available now"
     )
     assert end == SubscriptionEvent("end", {})
 
@@ -89,4 +89,4 @@ def test_who_is_not_known_any_more_hears_nothing_more(
     subscriber = Subscriber(10, lambda: None, lambda subscriber: None)
     subscriber.offer([SubscriptionEvent("status", raw(StatusReport.of(STATUS)), "1")])
     with pytest.raises(Unauthenticated):
-        ReadableHearing(subscriber, lambda: access.authenticate_token(ada)).poll()
+        ReadableSubscription(subscriber, lambda: access.authenticate_token(ada)).poll()

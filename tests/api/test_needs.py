@@ -3,7 +3,7 @@ no token, a revoked one or one that has ended.
 
 What each route needs is written down here a second time: a new route fails until it has a row, and
 one whose need is changed fails until its row is. Handlers are left out; where they check the names
-in a text or list, tests/api/test_named.py and tests/run/test_reading.py do.
+in a text or list, tests/api/test_named.py and tests/run/test_read_permission.py do.
 """
 
 from __future__ import annotations

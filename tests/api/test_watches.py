@@ -15,23 +15,23 @@ from headrace.api.resources.watches import WatchesRequest, WatchRequest
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadDefinition, NotFound
 from headrace.define.settings import HttpSettings
-from headrace.run.watchbook import StoreWatchbook
+from headrace.run.watch_service import LocalWatchService
 from tests.access.users import open_access
 from tests.run.answering import Answering
-from tests.run.test_watchbook import ENDLESS, WatchDeployer
+from tests.run.test_watch_service import ENDLESS, WatchDeployer
 from tests.serving.watch_bench import WatchBench, watch
 
 
 @dataclass
 class Service(Answering):
-    watch_service: StoreWatchbook
+    watch_service: LocalWatchService
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Remote, StoreWatchbook, httpx.Client]]:
+def served(tmp_path: Path) -> Iterator[tuple[Remote, LocalWatchService, httpx.Client]]:
     bench = WatchBench(tmp_path / "serving.db", said=watch("said", 10, "AFTER 9 MATCHES"))
     bench.build()
-    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
+    book = LocalWatchService(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
     access, token = open_access(tmp_path)
     server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
     server.start()
@@ -42,7 +42,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Remote, StoreWatchbook, httpx.Clien
     bench.close()
 
 
-def test_watches_go_there_and_back(served: tuple[Remote, StoreWatchbook, httpx.Client]) -> None:
+def test_watches_go_there_and_back(served: tuple[Remote, LocalWatchService, httpx.Client]) -> None:
     asked, book, http = served
     remote = asked.watch_service
     assert asked.ask(WatchesRequest()).watches == book.watches()

@@ -256,8 +256,8 @@ def test_a_name_that_cannot_be_asked_about_is_refused(traced: Traced, offline: O
     with pytest.raises(Unsupported) as read:
         offline.why("reread", {"page": "/a"})
     assert (read.value.message, read.value.hint) == (
-        "view 'reread' has no events of its own: it reads other views",
-        "ask about a row of: slow.",
+        "view 'reread' cannot be traced, because it reads other views",
+        "trace a row of: slow.",
     )
 
 

@@ -23,7 +23,7 @@ from serving.bench import (
 )
 from tampered import change_rows
 
-from headrace.batch.build import Builder, Promoted
+from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan
 from headrace.core.address import LogAddress
 from headrace.core.position import Position
@@ -82,7 +82,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def build(
     bench: Bench, archived: int, *, speed_runs: bool = False, full: str = ""
-) -> Promoted | None:
+) -> BuildResult | None:
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
     feed = Feed(stream, LogAddress.of_files(bench.store.path), table)  # type: ignore[arg-type]
@@ -216,7 +216,7 @@ def test_what_speed_has_shed_is_no_difference(bench: Bench) -> None:
     made = build(bench, 4, speed_runs=True)
     assert made is not None
     assert {(audit.differences, audit.note) for audit in made.audits} == {
-        (0, "sampled: speed had passed over 3 of these events")
+        (0, "sampled: speed had shed 3 of these events")
     }
     bench.clicks = list(CLICKS[:4])
     assert bench.rows("total") == bench.expected("total")

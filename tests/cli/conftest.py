@@ -127,7 +127,7 @@ class Told:
 
     def rebuild(self, view: str) -> RebuildResult:
         if view != "visitors":
-            raise NotFound(f"there is no view '{view}' that is kept")
+            raise NotFound(f"there is no materialized view '{view}'")
         return RebuildResult(view, 4, 42, 0)
 
     def audit(self, view: str | None = None) -> list[AuditResult]:

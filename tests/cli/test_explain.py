@@ -181,6 +181,6 @@ def test_a_derived_stream_is_explained_by_what_it_is_written_out_as() -> None:
 def test_sinks_of_a_view_are_explained_with_it() -> None:
     plan = msgspec.structs.replace(PLAN, sinks=(SINK,))
     assert explain(plan, "visitors").sections[-1].words == (
-        "hourly tells it into file out/hourly.jsonl, exactly once: ON TIME ACCUMULATING",
+        "hourly sends it to file out/hourly.jsonl, exactly once: ON TIME ACCUMULATING",
     )
     assert [section.name for section in explain(plan, "busiest").sections] == ["read"]

@@ -30,7 +30,7 @@ def test_a_rebuild_tells_its_generation_and_rows(told: Told, call: Callable[...,
 def test_a_rebuild_of_an_unknown_view_exits_with_3(told: Told, call: Callable[..., Result]) -> None:
     result = call("rebuild", "nobody", "--json")
     assert result.exit_code == 3
-    assert document(result)["message"] == "there is no view 'nobody' that is kept"
+    assert document(result)["message"] == "there is no materialized view 'nobody'"
 
 
 def test_an_audit_without_differences_exits_with_0(told: Told, call: Callable[..., Result]) -> None:

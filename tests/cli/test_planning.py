@@ -121,7 +121,7 @@ def test_check_finds_a_circle_without_starting_spark(
 ) -> None:
     more = "CREATE STREAM a AS SELECT * FROM b;\nCREATE STREAM b AS SELECT * FROM a;"
     (shop / "more.sql").write_text(more)
-    assert "definitions go round in a circle" in call("check").stdout
+    assert "definitions are circular" in call("check").stdout
     assert not spark
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from headrace.run.rulebook import StoreRulebook
+from headrace.run.rule_service import LocalRuleService
 from tests.run.answering import Answering
-from tests.run.test_rulebook import OTHER, Deployer, fail
+from tests.run.test_rule_service import OTHER, RuleDeployer, fail
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, RuleBench, rule_project
 
@@ -24,7 +24,7 @@ Call = Callable[..., Result]
 
 @dataclass
 class Service(Answering):
-    rule_service: StoreRulebook
+    rule_service: LocalRuleService
 
 
 @pytest.fixture
@@ -34,7 +34,9 @@ def bench(shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     made.look()
     made.send(Click("/a", "ann", 5, 99))
     made.look()
-    book = StoreRulebook(rule_project(Path(), SLOW), made.store, Deployer(made), threading.Lock())
+    book = LocalRuleService(
+        rule_project(Path(), SLOW), made.store, RuleDeployer(made), threading.Lock()
+    )
     monkeypatch.setattr("headrace.run.connect.connect", lambda project: Service(book))
     yield made
     made.close()

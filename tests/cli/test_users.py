@@ -22,8 +22,8 @@ from headrace.core.user import os_user
 from headrace.define.layout import Layout
 from headrace.define.project import load_project
 from headrace.define.settings import HttpSettings
-from headrace.run.journal import keep_no_journal
 from headrace.run.lock import RunLock
+from headrace.run.log_file import log_to_stderr
 from tests.access.users import open_access
 
 from .conftest import document
@@ -34,12 +34,12 @@ Call = Callable[..., Result]
 @pytest.fixture
 def running(shop: Path) -> Iterator[Access]:
     """The shop as it runs, as far as users are concerned."""
-    keep_no_journal()
+    log_to_stderr()
     layout = Layout.of(load_project(shop))
     access, lock = Access(layout.access, "shop"), RunLock(layout)
     service: Any = object()
     server = HttpServer(service, HttpSettings(port=0), access)
-    lock.take()
+    lock.acquire()
     server.start()
     lock.announce(server.url, begin_run(access))
     yield access
@@ -165,7 +165,7 @@ def test_a_server_of_jobs_is_asked_for_its_users(
     access, token = open_access(tmp_path, "")
     service: Any = object()
     server, lock = HttpServer(service, HttpSettings(port=0), access), RunLock(Layout(tmp_path))
-    lock.take()
+    lock.acquire()
     server.start()
     lock.announce(server.url, begin_run(access))
     try:

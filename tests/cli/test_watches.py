@@ -13,16 +13,16 @@ import pytest
 
 from headrace.cli import watches as pages
 from headrace.core.errors import BadRequest
-from headrace.run.watchbook import StoreWatchbook
+from headrace.run.watch_service import LocalWatchService
 from tests.run.answering import Answering
-from tests.run.test_watchbook import ENDLESS, WatchDeployer
+from tests.run.test_watch_service import ENDLESS, WatchDeployer
 from tests.serving.bench import Click
 from tests.serving.watch_bench import WatchBench, watch
 
 
 @dataclass
 class Service(Answering):
-    watch_service: StoreWatchbook
+    watch_service: LocalWatchService
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     bench.build()
     bench.send(Click("/a", "ann", 5, 99))
     bench.look()
-    book = StoreWatchbook(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
+    book = LocalWatchService(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
 
     @contextmanager
     def asked(_: Any) -> Iterator[Service]:

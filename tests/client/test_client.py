@@ -84,7 +84,7 @@ def test_a_folder_is_found_as_the_command_line_finds_it(
         headrace.connect()
     assert "headrace run" in (raised.value.hint or "")
     lock = RunLock(Layout.of(Project(tmp_path, Settings("shop"), ())))
-    lock.take()
+    lock.acquire()
     lock.announce(server.url, token)
     try:
         assert headrace.connect().url == headrace.connect(tmp_path).url == server.url
@@ -114,7 +114,7 @@ def test_a_subscription_has_types_and_comes_back(
         return Reader(place.bench.store.db).view("hits")
 
     monkeypatch.setattr(Shop, "view", answer)
-    monkeypatch.setattr("headrace.api.listen.RETRY_S", 0.01)
+    monkeypatch.setattr("headrace.api.subscribe.RETRY_S", 0.01)
     place.bench.send(Click("/a", "ann", 5))
     with headrace.connect(place.server.url, place.token) as client:
         heard = client.subscribe("hits", where="page = '/a'")

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.compile.carry import numbered
+from headrace.compile.carry import window_fold
 from headrace.compile.lower import (
-    Mapped,
+    MapStep,
     lower_finish,
     lower_map,
     lower_output,
     lower_partials,
 )
 from headrace.compile.plan import WINDOW, CallPlan, OutputPlan, PartialPlan
-from headrace.compile.split import Split, split
+from headrace.compile.split import ViewParts, split
 from headrace.compile.windows import SlidingWindow
 from headrace.core.aggregate import Approximation
 from headrace.core.errors import Unsupported
@@ -39,11 +39,11 @@ def analyse(sql: str, origin: Origin) -> list[tuple[str, str]]:
     return [(item.alias, TYPES[item.this.sql(dialect="spark")]) for item in items]
 
 
-def lowered(sql: str) -> tuple[Split, Mapped]:
+def lowered(sql: str) -> tuple[ViewParts, MapStep]:
     query = parse_query(sql, AT)
     parts = split(query, set(TYPES), AT, str.__eq__)
     place, time = "clicks._offset * 65536 + clicks._partition", "unix_micros(clicks.ts)"
-    fold = numbered("_carried_v", "ts", "clicks")
+    fold = window_fold("_carried_v", "ts", "clicks")
     return parts, lower_map(parts, query, query, place, time, analyse, AT, cut=None, fold=fold)
 
 
@@ -250,11 +250,11 @@ def test_output_knows_its_key_and_whether_it_is_an_estimate(item: str, output: O
         ("SELECT v FROM clicks GROUP BY v", "'v' is VARIANT, which cannot be grouped by"),
         (
             "SELECT last(span) AS s FROM clicks",
-            "'span' is of type interval day to second, which a view cannot hold",
+            "'span' is of type interval day to second, which a view cannot store",
         ),
         (
             "SELECT last(vs) AS s FROM clicks",
-            "'vs' is of type array<variant>, which a view cannot hold",
+            "'vs' is of type array<variant>, which a view cannot store",
         ),
         (
             "SELECT count(*) AS n FROM clicks GROUP BY window(url, '1 hour')",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.compile import passes
-from headrace.compile.context import Context
+from headrace.compile.context import CompileContext
 from headrace.define.dialect import sql_of
 
 from .conftest import Compile
@@ -31,7 +31,7 @@ CREATE WATCH cheap AS SELECT * FROM orders WHERE price < 5 AFTER 1 MATCH;
 """
 
 
-def _said(context: Context) -> tuple[Any, ...]:
+def _said(context: CompileContext) -> tuple[Any, ...]:
     """All that a context holds, the trees of its queries as text."""
     queries = [(name, found, sql_of(found.select)) for name, found in context.queries.items()]
     return context.plan, queries, dict(context.schemas), dict(context.joins)
@@ -42,8 +42,10 @@ def test_no_pass_changes_what_it_is_given(
 ) -> None:
     made: list[str] = []
 
-    def watched(apply: Callable[[Context], Context]) -> Callable[[Context], Context]:
-        def run(context: Context) -> Context:
+    def watched(
+        apply: Callable[[CompileContext], CompileContext],
+    ) -> Callable[[CompileContext], CompileContext]:
+        def run(context: CompileContext) -> CompileContext:
             before = _said(context)
             after = apply(context)
             assert _said(context) == before, f"{apply.__name__} has changed its context"

@@ -112,7 +112,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             f"{SLOW} NOTIFY STREAM elsewhere",
-            "rule 'slow' notifies stream 'elsewhere', which takes no events",
+            "rule 'slow' notifies 'elsewhere', which is not a declared stream",
         ),
         (
             f"CREATE STREAM bare (page STRING); {SLOW} NOTIFY STREAM bare",
@@ -122,7 +122,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
             "CREATE STREAM a (x STRING) WITH (id = 'i');"
             "CREATE RULE r AS SELECT page FROM told NOTIFY STREAM a;"
             f"CREATE RULE q AS SELECT x FROM a NOTIFY STREAM told; {TOLD}",
-            "rule 'r' goes round in a circle: it reads events that come from stream 'a'",
+            "rule 'r' is circular: it reads events that come from stream 'a'",
         ),
         (
             f"{SLOW} NOTIFY 'https://ops.example/'",
@@ -134,11 +134,11 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             f"{SLOW} NOTIFY EMAIL 'a@b.org'",
-            "rule 'slow' notifies by e-mail, but no mail server is known",
+            "rule 'slow' notifies by e-mail, which requires a mail server",
         ),
         (
             f"CREATE SINK s FROM hits INTO FILE 'x'; {SLOW} NOTIFY FILE './x'",
-            "rule 'slow' and sink 's' go into the same file './x'",
+            "rule 'slow' and sink 's' write to the same file './x'",
         ),
         (
             f"{SLOW} NOTIFY FILE '../next.sql'",

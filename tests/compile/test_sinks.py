@@ -18,25 +18,25 @@ STREAMS = (
 REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
     "CREATE SINK s FROM hots INTO FILE 'x'": (UnknownName, "sink 's': there is no view 'hots'"),
     "CREATE SINK s FROM users INTO FILE 'x' DISCARDING": (
-        Unsupported, "sink 's': column 'users' of view 'users' cannot be told DISCARDING",
+        Unsupported, "sink 's': column 'users' of view 'users' cannot be sent DISCARDING",
     ),
     "CREATE SINK s FROM hits INTO STREAM hits": (
-        UnknownName, "sink 's' goes into stream 'hits', which takes no events",
+        UnknownName, "sink 's' goes into 'hits', which is not a declared stream",
     ),
     "CREATE SINK s FROM hits INTO STREAM bare": (
         Unsupported, "sink 's' goes into stream 'bare', which has no id",
     ),
     "CREATE SINK s FROM hits INTO STREAM clicks WITH (guarantee = 'at_least_once')": (
         BadDefinition,
-        "sink 's' goes round in a circle: its view reads events that come from stream 'clicks'",
+        "sink 's' is circular: its view reads events that come from stream 'clicks'",
     ),
     "CREATE SINK s FROM hits INTO STREAM told; "
     "CREATE SINK t FROM again INTO STREAM clicks WITH (guarantee = 'at_most_once')": (
         BadDefinition,
-        "sink 's' goes round in a circle: its view reads events that come from stream 'told'",
+        "sink 's' is circular: its view reads events that come from stream 'told'",
     ),
     "CREATE SINK s FROM hits INTO FILE 'x'; CREATE SINK t FROM total INTO FILE './x'": (
-        BadDefinition, "sink 't' and sink 's' go into the same file './x'",
+        BadDefinition, "sink 't' and sink 's' write to the same file './x'",
     ),
     "CREATE SINK s FROM hits INTO FILE 'out/../../x'": (
         BadDefinition,

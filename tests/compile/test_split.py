@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.compile.split import AGGREGATE_NAMES, Call, Group, Split, split
+from headrace.compile.split import AGGREGATE_NAMES, AggregateCall, GroupKey, ViewParts, split
 from headrace.compile.windows import SlidingWindow
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import Unsupported
@@ -14,15 +14,15 @@ from headrace.define.dialect import parse_query, sql_of
 
 AT = Origin("shop.sql", 3)
 COLUMNS = {"user", "url", "ms", "ok", "ts"}
-N = Call("count", ("1",), None)
-BY_HOUR = Group("window", "ts", SlidingWindow(HOUR, HOUR))
+N = AggregateCall("count", ("1",), None)
+BY_HOUR = GroupKey("window", "ts", SlidingWindow(HOUR, HOUR))
 
 
-def parts(sql: str) -> Split:
+def parts(sql: str) -> ViewParts:
     return split(parse_query(sql, AT), COLUMNS, AT, str.__eq__)
 
 
-def items(found: Split) -> dict[str, str]:
+def items(found: ViewParts) -> dict[str, str]:
     return {name: sql_of(expression) for name, expression in found.items}
 
 
@@ -31,8 +31,8 @@ def test_select_is_split_where_the_layers_meet() -> None:
         "SELECT url, count(*) + 1 AS n, avg(ms) FILTER (WHERE ok) AS ms FROM clicks WHERE ms > 0 "
         "GROUP BY url HAVING count(*) > 2 ORDER BY ms DESC, url LIMIT 5"
     )
-    assert found.groups == [Group("url", "url", None)]
-    assert found.calls == [N, Call("avg", ("ms",), "ok")]
+    assert found.groups == [GroupKey("url", "url", None)]
+    assert found.calls == [N, AggregateCall("avg", ("ms",), "ok")]
     assert items(found) == {"url": "key_0", "n": "call_0 + 1", "ms": "call_1"}
     assert found.having is not None
     assert sql_of(found.having) == "call_0 > 2"
@@ -43,26 +43,26 @@ def test_select_is_split_where_the_layers_meet() -> None:
 @pytest.mark.parametrize(
     ("group", "select", "expected"),
     [
-        ("url", "url", Group("url", "url", None)),
-        ("URL", "url", Group("url", "URL", None)),
-        ("1", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("u", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("upper(url)", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("UPPER( url )", "upper(url) AS u", Group("u", "upper(url)", None)),
-        ("clicks.url", "url", Group("url", "clicks.url", None)),
+        ("url", "url", GroupKey("url", "url", None)),
+        ("URL", "url", GroupKey("url", "URL", None)),
+        ("1", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("u", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("upper(url)", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("UPPER( url )", "upper(url) AS u", GroupKey("u", "upper(url)", None)),
+        ("clicks.url", "url", GroupKey("url", "clicks.url", None)),
         # A column of the source comes before an alias of the same name, as in Spark.
-        ("url", "url AS url", Group("url", "url", None)),
-        ("ALL", "url", Group("url", "url", None)),
+        ("url", "url AS url", GroupKey("url", "url", None)),
+        ("ALL", "url", GroupKey("url", "url", None)),
         (
             "window(ts, '1 hour')",
             "window(ts, '1 hour') AS h",
-            Group("h", "ts", SlidingWindow(HOUR, HOUR)),
+            GroupKey("h", "ts", SlidingWindow(HOUR, HOUR)),
         ),
-        ("h", "window(ts, '60 minutes') AS h", Group("h", "ts", SlidingWindow(HOUR, HOUR))),
+        ("h", "window(ts, '60 minutes') AS h", GroupKey("h", "ts", SlidingWindow(HOUR, HOUR))),
     ],
 )
 def test_group_is_meant_by_expression_name_or_place(
-    group: str, select: str, expected: Group
+    group: str, select: str, expected: GroupKey
 ) -> None:
     found = parts(f"SELECT {select}, count(*) AS n FROM clicks GROUP BY {group}")
     assert found.groups == [expected]
@@ -81,7 +81,7 @@ def test_keys_that_differ_in_the_case_of_a_text_are_two() -> None:
 
 def test_key_need_not_be_selected() -> None:
     found = parts("SELECT count(*) AS n FROM clicks GROUP BY url, ms")
-    assert found.groups == [Group("key_0", "url", None), Group("key_1", "ms", None)]
+    assert found.groups == [GroupKey("key_0", "url", None), GroupKey("key_1", "ms", None)]
 
 
 def test_distinct_groups_by_all_that_is_selected() -> None:
@@ -129,7 +129,7 @@ def test_every_aggregate_of_the_table_can_be_written() -> None:
     assert list(CALLS) == list(AGGREGATES)
     for name, text in CALLS.items():
         arguments = ("url", "ms") if AGGREGATES[name].arguments == 2 else ("ms",)
-        call = Call(name, arguments, None, SAID.get(name, ()))
+        call = AggregateCall(name, arguments, None, SAID.get(name, ()))
         assert parts(f"SELECT {text} AS x FROM clicks").calls == [call]
 
 
@@ -137,7 +137,9 @@ def test_every_aggregate_of_the_table_can_be_written() -> None:
 def test_synonym_is_the_same_call(word: str, name: str) -> None:
     said = (0.5,) if AGGREGATES[name].parameters else ()
     text = f"{word}(ok{', 0.5' if said else ''})"
-    assert parts(f"SELECT {text} AS x FROM clicks").calls == [Call(name, ("ok",), None, said)]
+    assert parts(f"SELECT {text} AS x FROM clicks").calls == [
+        AggregateCall(name, ("ok",), None, said)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -146,30 +148,30 @@ def test_synonym_is_the_same_call(word: str, name: str) -> None:
         ("count(*)", N),
         ("count(1)", N),
         ("COUNT( * )", N),
-        ("count_if(ok)", Call("count", ("1",), "ok")),
-        ("first(ms) IGNORE NULLS", Call("first", ("ms",), "ms IS NOT NULL")),
-        ("first(ms, true)", Call("first", ("ms",), "ms IS NOT NULL")),
+        ("count_if(ok)", AggregateCall("count", ("1",), "ok")),
+        ("first(ms) IGNORE NULLS", AggregateCall("first", ("ms",), "ms IS NOT NULL")),
+        ("first(ms, true)", AggregateCall("first", ("ms",), "ms IS NOT NULL")),
         (
             "last(ms) FILTER (WHERE ok) IGNORE NULLS",
-            Call("last", ("ms",), "(ok) AND (ms IS NOT NULL)"),
+            AggregateCall("last", ("ms",), "(ok) AND (ms IS NOT NULL)"),
         ),
-        ("count_if(ok) FILTER (WHERE ms > 1)", Call("count", ("1",), "(ms > 1) AND (ok)")),
-        ("max(DISTINCT ms)", Call("max", ("ms",), None)),
-        ("sum(ms * 2)", Call("sum", ("ms * 2",), None)),
+        ("count_if(ok) FILTER (WHERE ms > 1)", AggregateCall("count", ("1",), "(ms > 1) AND (ok)")),
+        ("max(DISTINCT ms)", AggregateCall("max", ("ms",), None)),
+        ("sum(ms * 2)", AggregateCall("sum", ("ms * 2",), None)),
     ],
 )
-def test_call_is_known_in_each_spelling(text: str, call: Call) -> None:
+def test_call_is_known_in_each_spelling(text: str, call: AggregateCall) -> None:
     assert parts(f"SELECT {text} AS x FROM clicks").calls == [call]
 
 
 def test_call_that_is_said_twice_is_kept_once() -> None:
     found = parts("SELECT sum(ms) AS a, SUM(ms) / count(*) AS b FROM clicks HAVING sum(ms) > 0")
-    assert found.calls == [Call("sum", ("ms",), None), N]
+    assert found.calls == [AggregateCall("sum", ("ms",), None), N]
 
 
 def test_calls_with_other_conditions_are_other_calls() -> None:
     found = parts("SELECT count(*) AS a, count(*) FILTER (WHERE ok) AS b FROM clicks")
-    assert found.calls == [N, Call("count", ("1",), "ok")]
+    assert found.calls == [N, AggregateCall("count", ("1",), "ok")]
 
 
 @pytest.mark.parametrize(

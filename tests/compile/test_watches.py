@@ -11,7 +11,7 @@ import pytest
 from headrace.compile.derive import check_stateless
 from headrace.compile.passes import compile_project
 from headrace.compile.resolve import resolve
-from headrace.compile.watches import Shaped, expanded, in_words_of_watches, shaped
+from headrace.compile.watches import ShapedWatch, errors_name_watches, expanded, shape_watch
 from headrace.core.errors import HeadraceError
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project
@@ -30,10 +30,10 @@ CREATE VIEW cheapest AS SELECT item, min(price) AS price FROM prices GROUP BY it
 """
 
 
-def shape(query: str, end: str = "AFTER 1 MATCH") -> Shaped:
+def shape(query: str, end: str = "AFTER 1 MATCH") -> ShapedWatch:
     (watch,) = read_statements(f"CREATE WATCH w AS {query} {end}", "a.sql")
     assert isinstance(watch, WatchDefinition)
-    return shaped(watch)
+    return shape_watch(watch)
 
 
 def same(*wheres: str) -> bool:
@@ -75,7 +75,7 @@ def test_when_speaks_of_the_matched_row() -> None:
 
 def checked(project: Project) -> None:
     """What the compiler says of watches without Spark."""
-    with in_words_of_watches(project):
+    with errors_name_watches(project):
         found = resolve(expanded(project))
         check_stateless(next(r for name, r in found.items() if name.startswith("_matches_")))
 

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from conformance.cases import Case
 from headrace.carry.match import match
-from headrace.compile.carry import Carried
+from headrace.compile.carry import CarriedStream
 from headrace.compile.computed import HIDDEN_DDL
-from headrace.compile.matched import matched_stream
-from headrace.compile.resolve import Resolved
+from headrace.compile.match_recognize import match_stream
+from headrace.compile.resolve import ResolvedQuery
 from headrace.core.event import CUT, DATED, DISORDERED, HIDDEN, KEY, OFFSET, SEQ, STATE, TIME, TIMER
 from headrace.core.origin import Origin
 from headrace.core.time import SECOND, iso
@@ -105,13 +105,13 @@ class Folding:
         return [[_shown(value) for value in row] for row in found]
 
 
-def _compiled(analyser: Any, case: Case, closed: bool) -> Carried:
+def _compiled(analyser: Any, case: Case, closed: bool) -> CarriedStream:
     [definition] = read_statements(f"CREATE STREAM m AS {case.query}", "case")
     assert isinstance(definition, QueryDefinition)
     source = parse_query(definition.query, Origin("case", 1))
-    resolved = Resolved(definition, source, "s", "s", (), ())  # type: ignore[arg-type]
+    resolved = ResolvedQuery(definition, source, "s", "s", (), ())  # type: ignore[arg-type]
     name, analyse = "_carried_m", analyser.analyse
-    made = matched_stream(resolved, resolved.select, "t", name, analyse, closed=closed)
+    made = match_stream(resolved, resolved.select, "t", name, analyse, closed=closed)
     analyser.relation(name, made.ddl)
     analyse(sql_of(made.select), Origin("case", 1))
     return made

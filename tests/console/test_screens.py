@@ -74,7 +74,7 @@ def test_badges_of_a_view_explain_what_it_speaks_for(visit: Visit) -> None:
     visit.page.get_by_role("button", name="How exact").or_(
         visit.page.locator("button.badge").nth(1)
     ).first.click()
-    visit.see("What the answer of visitors speaks for")
+    visit.see("Freshness and exactness of visitors")
     visit.see("boundary")
     visit.shot("explanation")
     assert visit.findings() == []
@@ -208,7 +208,7 @@ def test_a_view_is_rebuilt_after_one_was_asked(visit: Visit) -> None:
     visit.go("#/views/traffic")
     visit.page.get_by_role("button", name="Rebuild").click()
     asked = visit.page.get_by_role("dialog", name="Rebuild traffic?")
-    expect(asked).to_contain_text("It goes through")
+    expect(asked).to_contain_text("It reads")
     visit.shot("rebuild-asked")
     assert visit.findings() == []
     asked.get_by_role("button", name="Rebuild").click()

@@ -89,7 +89,7 @@ def test_the_audit_log_is_filtered_by_decision_deed_and_words(
     visit.page.get_by_label("Decision").select_option("allowed")
     expect(refused).to_have_count(0)
     visit.page.get_by_label("Find in the log").fill("nothing of this kind")
-    visit.see("No entry like this")
+    visit.see("No matching entry")
     visit.go("#/users?tab=log")
     visit.page.get_by_label("What was done").select_option("add_user")
     visit.page.get_by_label("Find in the log").fill("vera")

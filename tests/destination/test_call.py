@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace.destination.call import CallDestination, CallWriter
-from headrace.destination.protocol import Surroundings
+from headrace.destination.protocol import DestinationContext
 from tests.serving.rule_bench import rule_project
 
 from .messages import NOTICE, SAID
@@ -40,7 +40,7 @@ def test_function_is_called_with_the_notification() -> None:
 
 def test_functions_are_of_one_module(tmp_path: Path) -> None:
     (tmp_path / "functions.py").write_text(FUNCTIONS)
-    there = Surroundings(rule_project(tmp_path, ""), refuse)
+    there = DestinationContext(rule_project(tmp_path, ""), refuse)
     CallDestination("first").connect(there).deliver([NOTICE])
     with pytest.raises(ValueError, match=f"^\\['{NOTICE.key}'\\]$"):
         CallDestination("second").connect(there).deliver([NOTICE])

@@ -84,7 +84,7 @@ def test_other_refusals_are_final(mood: str, receiver: Receiver) -> None:
     with pytest.raises(Undeliverable) as failed:
         webhook(receiver).deliver([NOTICE])
     status = "302" if mood == "redirect" else mood
-    assert str(failed.value) == f"it answered {status}"
+    assert str(failed.value) == f"the response status is {status}"
     assert len(receiver.requests) == 1, "a redirect is not followed"
 
 
@@ -145,7 +145,7 @@ def test_addresses_of_the_open_internet_are_let_through(address: str) -> None:
 def test_host_that_is_not_named_and_plain_http_are_refused(receiver: Receiver) -> None:
     with pytest.raises(Undeliverable, match=r"notify.hosts does not name 'localhost'"):
         webhook(receiver, NotifySettings(private=True)).deliver([NOTICE])
-    with pytest.raises(Undeliverable, match=r"it is not https"):
+    with pytest.raises(Undeliverable, match=r"the URL is not https"):
         webhook(receiver, NotifySettings(hosts=("localhost",))).deliver([NOTICE])
     assert receiver.requests == []
 

@@ -15,10 +15,10 @@ import pytest
 from headrace.certified.relation import ReadRelation
 from headrace.certified.select import compile_query
 from headrace.compile.finish import answer_columns
-from headrace.compile.follow import followed
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.stream_subscription import subscribed_stream
+from headrace.compile.view_subscription import shape_of
 from headrace.core.errors import HeadraceError
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
@@ -30,11 +30,11 @@ from headrace.define.stream_subscription import read_stream_subscription
 from headrace.define.view_subscription import read_subscription
 from headrace.ingest.connector import check_options
 from headrace.run.compiling import processors_of
-from headrace.run.questions import _as_of_query, _in_our_words, _names
+from headrace.run.query_service import _as_of_query, _names, _translate
+from headrace.spark.allowed_sql import check_sql
 from headrace.spark.analyse import SparkAnalyser
-from headrace.spark.asked import MATCHES, asks_for_matches, matches
-from headrace.spark.fence import check
 from headrace.spark.functions import register_functions
+from headrace.spark.pattern_query import MATCHES, is_pattern_query, pattern_frame
 
 from .pages import Block, blocks, write_files
 
@@ -113,16 +113,18 @@ def test_subscriptions_can_be_heard(block: Block, plan: Plan) -> None:
 
 @pytest.mark.parametrize("block", blocks("sql", mark="following"), ids=str)
 def test_streams_can_be_heard(block: Block, plan: Plan, spark: Any) -> None:
-    known = followed(plan, read_stream_subscription(block.text))
+    known = subscribed_stream(plan, read_stream_subscription(block.text))
     assert known.stream.name == "clicks"
     condition = known.condition or "true"
-    check(spark, f"SELECT * FROM clicks WHERE {condition}", relations=["clicks"])
+    check_sql(spark, f"SELECT * FROM clicks WHERE {condition}", relations=["clicks"])
 
 
 @pytest.mark.parametrize("block", QUERIES, ids=str)
 def test_queries_can_be_answered(block: Block, plan: Plan, spark: Any) -> None:
-    if asks_for_matches(block.text):
-        assert matches(spark, block.text, partial(check, spark, relations=[MATCHES])).count()
+    if is_pattern_query(block.text):
+        assert pattern_frame(
+            spark, block.text, partial(check_sql, spark, relations=[MATCHES])
+        ).count()
         return
     views = {view.name.lower(): view for view in plan.views}
     names = _names(block.text, len(block.text))
@@ -131,7 +133,7 @@ def test_queries_can_be_answered(block: Block, plan: Plan, spark: Any) -> None:
         relations = {name: ReadRelation(name, answer_columns(view)) for name, view in views.items()}
         assert compile_query(query, relations.get).columns
         return
-    text, moments = _in_our_words(block.text)
+    text, moments = _translate(block.text)
     assert all(_as_of_query(*moment, 2) for moment in moments.values())
     relations = [each.name for each in (*plan.streams, *plan.tables, *plan.derived)]
-    check(spark, text.strip(), relations=[*relations, *moments])
+    check_sql(spark, text.strip(), relations=[*relations, *moments])

@@ -35,8 +35,9 @@ WORDS = {
 WRITTEN = [path for path in PAGES if path.name not in NAMES or path.name == "README.md"]
 WRITTEN.append(ROOT / "CONTRIBUTING.md")
 ROOMS = (
-    "access", "audit", "carry", "certified", "cli", "client", "console", "core", "define",
-    "ingest", "log", "pattern", "server", "serving", "testing",
+    "access", "api", "audit", "batch", "carry", "certified", "cli", "client", "compile", "console",
+    "core", "define", "destination", "ingest", "log", "master", "pattern", "run", "server",
+    "serving", "spark", "speed", "testing",
 )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ def answers(parts: Parts) -> dict[str, Any]:
         assert arrow_table(answer).num_rows == len(answer.rows)
         asked = parts.reader.sql(f"SELECT * FROM {view.name}").rows
         assert sorted(map(str, asked)) == sorted(map(str, answer.rows))
-        if view.tells_lateness:
+        if view.has_lateness:
             assert len(parts.reader.late(view.name).windows) == len(answer.rows)
         if view.windowed and not view.carry:
             for moment in TIMES:

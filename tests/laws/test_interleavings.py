@@ -41,12 +41,12 @@ from engines import (
     decoded,
 )
 from interleaved import Choose, Stepped, SteppedDatabase, at_random, in_parts, run, step
-from remembered import AtOnce, Frame, Memory, RememberedCarrying, Session
+from remembered import AtOnce, Frame, Memory, RememberedCarryJob, Session
 
 from headrace.batch import build as batch
 from headrace.batch.build import Builder
 from headrace.compile.plan import SinkPlan, StreamPlan
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.address import LogAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import OFFSET, STATUS, EventStatus
@@ -57,7 +57,7 @@ from headrace.define.settings import NotifySettings, SpeedSettings
 from headrace.define.view_subscription import read_subscription
 from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationWriter, Message
-from headrace.run.delivery import DeliveryRoute, QueueDelivery
+from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
 from headrace.serving.alert_raiser import AlertRaiser
 from headrace.serving.read import Reader
@@ -168,8 +168,8 @@ def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(speed_epoch, "_count", counted)
     monkeypatch.setattr(speed_epoch, "ThreadPoolExecutor", AtOnce)
-    monkeypatch.setattr(speed_carry, "Carrying", RememberedCarrying)
-    monkeypatch.setattr(batch, "Carrying", RememberedCarrying)
+    monkeypatch.setattr(speed_carry, "CarryJob", RememberedCarryJob)
+    monkeypatch.setattr(batch, "CarryJob", RememberedCarryJob)
 
 
 class Events:
@@ -219,7 +219,7 @@ class Events:
 class Sent(DestinationWriter):
     """A writer that keeps what its panes add up to."""
 
-    at_once = 1_000
+    batch_max = 1_000
 
     def __init__(self) -> None:
         self.rows, self.numbers = Counter[str](), list[int]()
@@ -322,7 +322,7 @@ class Order:
             self.emit()
 
     def emit(self) -> None:
-        self.sink.look()
+        self.sink.poll()
         while self.delivery.step():
             pass
         assert self.delivery.problem is None

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from headrace.compile.flow import FlowPlan
-from headrace.compile.join import Side, StreamJoin, changed, join_plan
+from headrace.compile.join import JoinSide, StreamJoin, changed, join_plan
 from headrace.compile.plan import ColumnPlan, StreamPlan
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_translatable, sql_of
-from headrace.speed.memory import moments
+from headrace.speed.join_history import history_starts
 
 LOWER, UPPER, DELAY = -1, 3, 1
 JOINS = {
@@ -59,7 +59,7 @@ def joined(kind: str) -> tuple[exp.Select, StreamJoin]:
         f"SELECT {items} FROM a AS l {JOINS[kind]} b AS r ON {on}", Origin("x", 1)
     )
     assert isinstance(tree, exp.Select)
-    return tree, StreamJoin(kind, Side("l", "a", "ts"), Side("r", "b", "ts"), LOWER, UPPER)
+    return tree, StreamJoin(kind, JoinSide("l", "a", "ts"), JoinSide("r", "b", "ts"), LOWER, UPPER)
 
 
 class Duck:
@@ -148,5 +148,5 @@ def test_old_rows_and_new_rows_are_all_rows_but_for_those_withdrawn(
 @given(old=pasts, new=pasts)
 def test_what_memory_has_forgotten_would_change_nothing(kind: str, old: Past, new: Past) -> None:
     duck = Duck(kind)
-    since = moments(PAIR, [duck.plan], watermarks(old), lows(new))
+    since = history_starts(PAIR, [duck.plan], watermarks(old), lows(new))
     assert duck.run(old, new, (since[0], since[1])) == duck.run(old, new)

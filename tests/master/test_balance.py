@@ -9,7 +9,7 @@ import pytest
 from headrace.core.event import EventStatus
 from headrace.core.position import Position
 from headrace.log.embedded.reader import EmbeddedReader
-from headrace.master.balance import balance, letters
+from headrace.master.balance import balance, read_dead_letters
 from headrace.master.decoding import decoder_of
 
 from .bench import CLICKS, Bench, click
@@ -107,8 +107,8 @@ def test_the_newest_dead_letters_come_first_wherever_they_lie(bench: Bench, arch
         if number < archived:
             bench.archive.step(100)
     reader = EmbeddedReader(bench.topic.path)
-    found = letters(bench.table, decoder_of(CLICKS), reader, 10).newest
+    found = read_dead_letters(bench.table, decoder_of(CLICKS), reader, 10).newest
     assert [row["_raw"] for row in found] == [b"bad 2", b"bad 1", b"bad 0"]
     assert all(row["_reason"] for row in found)
-    limited = letters(bench.table, decoder_of(CLICKS), reader, 2).newest
+    limited = read_dead_letters(bench.table, decoder_of(CLICKS), reader, 2).newest
     assert [row["_raw"] for row in limited] == [b"bad 2", b"bad 1"]

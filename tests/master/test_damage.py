@@ -18,7 +18,7 @@ from headrace.core.errors import CorruptMaster
 from headrace.core.position import Position, PositionRange
 from headrace.define.layout import Layout
 from headrace.log.opening import open_reader
-from headrace.master.balance import letters
+from headrace.master.balance import read_dead_letters
 from headrace.master.decoding import decoder_of
 from headrace.master.event_range import RangeReader
 from headrace.master.version import MasterFile
@@ -79,7 +79,7 @@ def by_compaction(bench: Bench, state: Path) -> object:
 
 def by_dead_letters(bench: Bench, state: Path) -> object:
     reader = open_reader(Layout(state).log("clicks"))
-    return letters(bench.table, decoder_of(CLICKS), reader, 10)
+    return read_dead_letters(bench.table, decoder_of(CLICKS), reader, 10)
 
 
 READERS = [by_range, by_duckdb, by_compaction, by_dead_letters]
@@ -143,7 +143,7 @@ def move_offsets(action: dict[str, Any]) -> None:
     ("change", "told"),
     [
         (move_position, "partition 0 ends at offset 1000, and its files hold 1002 records"),
-        (move_offsets, "is said to hold 500 records with offsets [757, 1001)"),
+        (move_offsets, "is listed with 500 records at offsets [757, 1001)"),
     ],
 )
 def test_a_delta_log_whose_numbers_contradict_each_other_is_refused(
@@ -156,7 +156,7 @@ def test_a_delta_log_whose_numbers_contradict_each_other_is_refused(
     newest.write_text("\n".join(map(json.dumps, actions)))
     with pytest.raises(CorruptMaster) as caught:
         RangeReader(CLICKS, Layout(state).log("clicks"), filled.table.path).read(WHOLE)
-    assert "the Delta log of the master of 'clicks' contradicts itself: " in caught.value.message
+    assert "the Delta log of the master of 'clicks' is inconsistent: " in caught.value.message
     assert caught.value.message.endswith(told)
 
 

@@ -20,7 +20,7 @@ from headrace.log.block import Block
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.opening import open_reader
 from headrace.master.archive import Archive
-from headrace.master.balance import letters
+from headrace.master.balance import read_dead_letters
 from headrace.master.decoding import decoder_of
 from headrace.master.event_range import RangeReader
 from headrace.master.table import MasterTable
@@ -106,7 +106,7 @@ def test_who_reads_on_reads_the_log_alone(filled: Bench, monkeypatch: pytest.Mon
     def asked(table: MasterTable) -> None:
         raise AssertionError("the master was asked")
 
-    monkeypatch.setattr(MasterTable, "found", asked)
+    monkeypatch.setattr(MasterTable, "newest_or_none", asked)
     assert [rows(reader, PositionRange(*pair)) for pair in pairwise(cuts)] == expected
     with pytest.raises(AssertionError, match="the master was asked"):
         rows(reader, PositionRange(Position((1, 1)), WHOLE.upper))
@@ -130,7 +130,7 @@ def by_query(bench: Bench, folder: Path) -> list[tuple[str, str]]:
 
 
 def by_dead_letters(bench: Bench, _: Path) -> list[tuple[str, str]]:
-    found = letters(bench.table, decoder_of(CLICKS), open_reader(bench.archive.log), 10)
+    found = read_dead_letters(bench.table, decoder_of(CLICKS), open_reader(bench.archive.log), 10)
     assert found.records == {"event": 8, "duplicate": 1, "dead_letter": 1}
     return [("dead_letter", row["_raw"].decode()) for row in found.newest]  # type: ignore[attr-defined]
 

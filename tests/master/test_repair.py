@@ -10,7 +10,7 @@ import pytest
 from headrace.compile.plan import ColumnPlan
 from headrace.core.errors import CorruptMaster, NotFound
 from headrace.core.event import EventStatus
-from headrace.master.parquet import damage_of, sound
+from headrace.master.parquet import damage_of, verify_files
 from headrace.master.repair import repair
 from headrace.master.version import MasterFile
 
@@ -94,7 +94,7 @@ def test_lateness_is_not_guessed_where_a_file_before_is_damaged(filled: Bench) -
     assert caught.value.origin == first.path
     mend(filled, first)
     mend(filled, last)
-    assert sound(filled.table.newest().files)
+    assert verify_files(filled.table.newest().files)
 
 
 def with_column(bench: Bench, name: str, type: str) -> Bench:

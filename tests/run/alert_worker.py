@@ -18,8 +18,8 @@ from headrace.define.settings import LogSettings, Settings
 from headrace.ingest.intake import Intake, Receipt
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
-from headrace.run.alerts import RuleEvaluator
-from headrace.run.deliveries import Deliveries
+from headrace.run.delivery_worker import DeliveryWorker
+from headrace.run.rule_evaluator import RuleEvaluator
 from tests.killed import run_module
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, TOLD, RuleBench, rule_project
@@ -58,10 +58,10 @@ def work(folder: Path, port: int) -> None:
         return intake.submit(events)
 
     alerts = RuleEvaluator(bench.plan, bench.store.db, lambda *_: None)
-    deliveries = Deliveries(bench.plan, project, bench.store.db, submit, lambda *_: None)
+    deliveries = DeliveryWorker(bench.plan, project, bench.store.db, submit, lambda *_: None)
 
     def drain() -> None:
-        alerts.look()
+        alerts.evaluate()
         deliveries.drain()
 
     drain()

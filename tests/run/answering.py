@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.api.get_request import GetRequest
-from headrace.run.observatory.answers import ANSWERS
+from headrace.run.observatory.handlers import HANDLERS
 
 
 class Answering:
     def ask(self, question: GetRequest[Any]) -> Any:
-        return ANSWERS[type(question)](self, question)  # type: ignore[arg-type]
+        return HANDLERS[type(question)](self, question)  # type: ignore[arg-type]

@@ -15,11 +15,11 @@ import msgspec
 from headrace.core.event import EventStatus
 from headrace.core.position import Interval
 from headrace.define.settings import LogSettings, Settings
-from headrace.destination.protocol import Surroundings
+from headrace.destination.protocol import DestinationContext
 from headrace.ingest.intake import Intake
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
-from headrace.run.delivery import DeliveryRoute, QueueDelivery
+from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
 from tests.killed import run_module
 from tests.serving.bench import CLICKS, DEFINITIONS, Bench, plan_of, project_of
@@ -49,14 +49,17 @@ def work(folder: Path, guarantee: str, into: str) -> None:
     settings = Settings("sinks", log=LogSettings(free_bytes_min=0))
     project = project_of(folder, sql)
     intake = Intake(project.streams["told"], topic, settings=settings)
-    plan, there = bench.plan.sinks[0], Surroundings(project, lambda _, sent: intake.submit(sent))
+    plan, there = (
+        bench.plan.sinks[0],
+        DestinationContext(project, lambda _, sent: intake.submit(sent)),
+    )
     sink, writer = Sink(plan, "", bench.reader), plan.destination.connect(there)
     delivery = QueueDelivery(DeliveryRoute.of_sink(plan), writer, bench.store.db, settings.notify)
-    sink.look()
+    sink.poll()
     delivery.drain()
     for click in SENT[done:]:
         bench.send(click)
-        sink.look()
+        sink.poll()
         delivery.drain()
     assert delivery.problem is None
     topic.close()

@@ -17,9 +17,9 @@ from headrace.core.problems import Problem
 from headrace.core.report import Report
 from headrace.core.time import MILLISECOND, SECOND
 from headrace.ingest.intake import Receipt
-from headrace.run import deliveries as module
-from headrace.run.alerts import RuleEvaluator
-from headrace.run.deliveries import Deliveries
+from headrace.run import delivery_worker as module
+from headrace.run.delivery_worker import DeliveryWorker
+from headrace.run.rule_evaluator import RuleEvaluator
 from headrace.serving.alerts import Alert, count_alerts, read_alert
 from headrace.serving.outbox import Queue
 from tests.run.waiting import wait
@@ -43,7 +43,7 @@ class Notifying:
         report: Report = lambda *_: None  # noqa: E731
         project, db = rule_project(folder, rules, **said), bench.store.db
         self.rules = RuleEvaluator(bench.plan, db, report)
-        self.deliveries = Deliveries(bench.plan, project, db, submit, report)
+        self.deliveries = DeliveryWorker(bench.plan, project, db, submit, report)
 
     @property
     def problems(self) -> list[Problem]:
@@ -54,7 +54,7 @@ class Notifying:
         self.deliveries.start()
 
     def drain(self) -> None:
-        self.rules.look()
+        self.rules.evaluate()
         self.deliveries.drain()
 
     def stop(self) -> None:
@@ -118,7 +118,7 @@ def test_a_rule_that_is_held_is_looked_for_when_it_is_released(running: Run) -> 
     bench, alerts = running(f"{SLOW} NOTIFY FILE 'alerts.ndjson'")
     alerts.rules.start(hold={"slow"})
     bench.send(Click("/a", "ann", 5, 99))
-    alerts.rules.look()
+    alerts.rules.evaluate()
     assert bench.alerts() == []
     alerts.rules.release()
     wait(lambda: len(bench.alerts()) == 1)
@@ -192,7 +192,7 @@ def test_notification_that_is_refused_is_kept_with_the_reason(
     bench.send(*clicks(1))
     alerts.drain()
     (delivery,) = shown(bench).deliveries
-    assert (delivery.state, delivery.reason) == ("failed", "it answered 410")
+    assert (delivery.state, delivery.reason) == ("failed", "the response status is 410")
     assert count(bench).failed == 1
 
 
@@ -200,8 +200,8 @@ def slow_webhook(running: Run, monkeypatch: pytest.MonkeyPatch) -> tuple[RuleBen
     """A hundred notices, of which each takes 50 ms."""
     bench, alerts = running(f"{SLOW} NOTIFY FILE 'alerts.ndjson'")
     bench.send(*clicks(100))
-    (delivery,) = alerts.deliveries.made.values()
-    monkeypatch.setattr(delivery.writer, "at_once", 1, raising=False)
+    (delivery,) = alerts.deliveries.queues.values()
+    monkeypatch.setattr(delivery.writer, "batch_max", 1, raising=False)
     monkeypatch.setattr(delivery.writer, "deliver", lambda due: time.sleep(0.05))
     return bench, alerts
 
@@ -277,7 +277,7 @@ def test_queue_of_a_dead_webhook_takes_no_memory(running: Run, receiver: Receive
 def test_rule_that_fails_says_so_and_the_others_go_on(running: Run, tmp_path: Path) -> None:
     other = f"CREATE RULE other AS {SLOW.partition(' AS ')[2]}"
     bench, alerts = running(f"{SLOW}; {other} NOTIFY FILE 'alerts.ndjson'")
-    alerts.rules.look()
+    alerts.rules.evaluate()
     with bench.store.write() as db:
         db.execute("UPDATE _looks SET since = 'x' WHERE rule = 'slow'")
     bench.send(*clicks(2))
@@ -290,7 +290,7 @@ def test_webhook_without_a_secret_is_refused(running: Run, receiver: Receiver) -
     with pytest.raises(BadSetting) as refused:
         running(f"{SLOW} NOTIFY '{receiver.url}'", secret="")
     assert refused.value.message == (
-        f"a rule notifies '{receiver.url}', but there is no secret to sign it with"
+        f"a rule notifies '{receiver.url}', which requires a secret for its signature"
     )
 
 

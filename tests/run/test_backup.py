@@ -42,11 +42,11 @@ from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable
 from headrace.run import backup as backing
 from headrace.run.backup import backup, restore
-from headrace.run.inlets import Inlets
 from headrace.run.lock import holder
 from headrace.run.offline import Offline
-from headrace.run.parts import check_parts
-from headrace.run.server_key import made_key
+from headrace.run.server_key import ensure_key
+from headrace.run.state_check import check_state
+from headrace.run.stream_intakes import StreamIntakes
 from headrace.run.verify import verify
 from headrace.server.home import Home
 
@@ -80,13 +80,13 @@ def lines(lower: int, upper: int) -> bytes:
 
 @contextmanager
 def importing(project: Project) -> Iterator[FilesConnector]:
-    layout, inlets = Layout.of(project), Inlets(project)
-    check_parts(layout, project.streams)
-    inlets.open()
+    layout, stream_intakes = Layout.of(project), StreamIntakes(project)
+    check_state(layout, project.streams)
+    stream_intakes.open()
     definition = project.streams["clicks"]
-    given = inlets.intakes["clicks"], project.folder, layout.ingest, Problems("source")
+    given = stream_intakes.intakes["clicks"], project.folder, layout.ingest, Problems("source")
     yield FilesConnector(definition, *given)
-    inlets.close()
+    stream_intakes.close()
 
 
 def import_all(project: Project) -> None:
@@ -137,11 +137,11 @@ def test_master_and_log_alone_are_refused(project: Project, tmp_path: Path) -> N
         import_all(again)
     path = Layout.of(again).ingest / "files-clicks.json"
     assert str(caught.value) == (
-        "BadProject: stream 'clicks' has events, and the progress of its files is missing: "
+        "BadProject: stream 'clicks' has events, but the cursors of its files are missing: "
         f"{path}\n"
-        "  detail: its files would be imported again, and each event would count twice.\n"
-        "  hint: restore a whole backup with `headrace restore`; copies of parts do not go "
-        "together. To import all files again, write {} into it."
+        "  detail: its files would be imported again, and each event would be counted twice.\n"
+        "  hint: restore a complete backup with `headrace restore`; do not mix copies of parts. "
+        "To import all files again, write {} into it."
     )
 
 
@@ -174,17 +174,17 @@ def test_a_restored_project_knows_the_ids_of_all_its_events(tmp_path: Path) -> N
     (folder / "clicks.sql").write_text("CREATE STREAM clicks (n BIGINT) WITH (id = 'n');")
     project = load_project(folder)
     records = lines(0, 20_000).splitlines()
-    inlets = Inlets(project)
+    stream_intakes = StreamIntakes(project)
     for start in range(0, 20_000, 1_000):
-        inlets.intake("clicks").accept(records[start : start + 1_000])
+        stream_intakes.intake("clicks").accept(records[start : start + 1_000])
     archive(project)
-    inlets.topics["clicks"].retain(Position((20_000,)), -1_000_000)
-    assert inlets.topics["clicks"].start().offsets[0] > 0, "a part is in the master alone"
-    inlets.close()
+    stream_intakes.topics["clicks"].retain(Position((20_000,)), -1_000_000)
+    assert stream_intakes.topics["clicks"].start().offsets[0] > 0, "a part is in the master alone"
+    stream_intakes.close()
     backup(Layout.of(project), "shop", tmp_path / "copy")
     shutil.rmtree(project.state)
     restore(Layout.of(project), tmp_path / "copy")
-    again = Inlets(project)
+    again = StreamIntakes(project)
     assert again.intake("clicks").accept(records).duplicates == 20_000
     again.close()
 
@@ -268,8 +268,8 @@ def reaching_out(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (without_manifest, "is not a whole backup: it has no manifest.json"),
-        (without_a_segment, "the backup is not whole: "),
+        (without_manifest, "is not a complete backup: it has no manifest.json"),
+        (without_a_segment, "the backup is not complete: "),
         (with_a_flipped_bit, "the backup is damaged: "),
         (of_another_format, "has format 2, and this Headrace reads format 1"),
         (reaching_out, "names a file outside the backup: ../ingest/files-clicks.json"),
@@ -363,7 +363,7 @@ def test_the_state_of_a_job_is_restored(
     backup(Layout.of(project), "shop", copy)
     state.state.parent.mkdir(parents=True)
     if not moved_away:
-        made_key(state)
+        ensure_key(state)
     monkeypatch.setenv("HEADRACE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HEADRACE_JOB", "shop")
     said = CliRunner().invoke(app, ["restore", str(copy)])

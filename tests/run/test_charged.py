@@ -20,7 +20,7 @@ from headrace.define.layout import Layout
 from headrace.define.project import load_project
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.run.health import with_health
-from headrace.run.observatory.subject import Signs
+from headrace.run.observatory.observed_project import RuntimeInfo
 from headrace.run.observatory.topology import topology_of
 from headrace.run.offline import Offline
 from headrace.serving.sqlite_store import SqliteStore
@@ -60,7 +60,7 @@ def offline(tmp_path: Path) -> Iterator[Offline]:
 
 
 def status_with(offline: Offline, *problems: Problem) -> ProjectStatus:
-    offline.signs = lambda: Signs(running=True, problems=problems)  # type: ignore[method-assign]
+    offline.runtime_info = lambda: RuntimeInfo(running=True, problems=problems)  # type: ignore[method-assign]
     plan = offline.deployed()
     found = with_health(offline, plan, offline.status_of("running", "", plan, problems))
     offline.status = lambda: found  # type: ignore[method-assign]

@@ -26,15 +26,15 @@ def project(tmp_path: Path) -> Project:
 def lock(project: Project) -> RunLock:
     """Held, with an address at which nothing listens."""
     held = RunLock(Layout.of(project))
-    held.take()
+    held.acquire()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         held.announce(f"http://127.0.0.1:{free.getsockname()[1]}", "hr_run")
     return held
 
 
-def kind_of(project: Project, patience_s: float) -> type:
-    service = connect(project, patience_s)
+def kind_of(project: Project, wait_s_max: float) -> type:
+    service = connect(project, wait_s_max)
     service.close()
     return type(service)
 
@@ -44,19 +44,19 @@ def test_a_project_that_stops_meanwhile_is_asked_by_its_files(
 ) -> None:
     stopping = threading.Timer(0.3, lock.release)
     stopping.start()
-    assert kind_of(project, patience_s=20) is Offline
+    assert kind_of(project, wait_s_max=20) is Offline
     stopping.join()
 
 
 def test_a_project_that_neither_listens_nor_stops_is_asked_all_the_same(
     project: Project, lock: RunLock
 ) -> None:
-    assert kind_of(project, patience_s=0) is Remote
+    assert kind_of(project, wait_s_max=0) is Remote
     lock.release()
 
 
 def test_a_project_that_listens_is_asked_at_once(project: Project, lock: RunLock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         lock.announce(f"http://127.0.0.1:{server.getsockname()[1]}", "hr_run")
-        assert kind_of(project, patience_s=0) is Remote
+        assert kind_of(project, wait_s_max=0) is Remote
     lock.release()

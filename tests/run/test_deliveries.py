@@ -14,7 +14,7 @@ from headrace.core.time import MINUTE, SECOND
 from headrace.define.settings import NotifySettings
 from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationWriter, Message, Undeliverable
-from headrace.run.delivery import DeliveryRoute, QueueDelivery
+from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.serving.alert_metrics import read_alert_metrics
 from headrace.serving.notifications import fail_orphaned
 from headrace.serving.outbox import _DUE_QUEUES, Queue, due_queues, put_panes
@@ -22,13 +22,13 @@ from headrace.serving.sinks import count_panes, open_state
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, RuleBench
 
-ROUTE = DeliveryRoute.of_notified(FileDestination("a.ndjson"))
+ROUTE = DeliveryRoute.of_notification(FileDestination("a.ndjson"))
 
 
 class Door(DestinationWriter):
     """A writer that raises what it is told to, or takes what it is given."""
 
-    at_once = 2
+    batch_max = 2
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -74,7 +74,7 @@ def test_notices_are_taken_in_order_and_some_at_once(bench: RuleBench) -> None:
 
 def test_pauses_double_up_to_a_limit_and_attempts_end(bench: RuleBench) -> None:
     door, pauses = Door(), []
-    door.error = ConnectionError("it answered 500")
+    door.error = ConnectionError("the response status is 500")
     queue = deliveries(bench, door, attempts_max=9)
     began = last = bench.clock()
     for _ in range(400):
@@ -86,9 +86,9 @@ def test_pauses_double_up_to_a_limit_and_attempts_end(bench: RuleBench) -> None:
             last = bench.clock()
         bench.clock.now_us += SECOND
     assert pauses == [0, 1, 2, 4, 8, 16, 32, 60, 60]
-    assert states(bench) == [("failed", 9, "it answered 500")] * 3
+    assert states(bench) == [("failed", 9, "the response status is 500")] * 3
     assert queue.problem is not None
-    assert queue.problem.message == "file a.ndjson was not notified: it answered 500"
+    assert queue.problem.message == "file a.ndjson was not notified: the response status is 500"
     assert bench.clock() > began
 
 
@@ -115,7 +115,7 @@ def test_queues_with_something_due_are_found_without_reading_all_that_waits(
 
 def test_one_that_waits_does_not_hold_up_others(bench: RuleBench) -> None:
     door = Door()
-    door.error = ConnectionError("it answered 500")
+    door.error = ConnectionError("the response status is 500")
     queue = deliveries(bench, door)
     queue.step()
     door.error = None
@@ -129,11 +129,11 @@ def test_one_that_waits_does_not_hold_up_others(bench: RuleBench) -> None:
 
 def test_what_is_refused_for_good_is_not_tried_again(bench: RuleBench) -> None:
     door = Door()
-    door.error = Undeliverable("it answered 410")
+    door.error = Undeliverable("the response status is 410")
     queue = deliveries(bench, door)
     while queue.step():
         pass
-    assert states(bench) == [("failed", 1, "it answered 410")] * 3
+    assert states(bench) == [("failed", 1, "the response status is 410")] * 3
 
 
 def test_an_alert_whose_id_the_stream_has_is_delivered(bench: RuleBench) -> None:
@@ -160,7 +160,7 @@ def test_while_the_store_cannot_be_written_little_comes_again(
         pauses = []
         for _ in range(16):
             before = door.calls
-            if not queue.rests:
+            if not queue.backing_off:
                 queue.drain()
             pauses.append(door.calls - before)
             bench.clock.now_us += SECOND
@@ -169,7 +169,7 @@ def test_while_the_store_cannot_be_written_little_comes_again(
     assert queue.problem.message == "file a.ndjson was not notified: the disk is full"
     bench.clock.now_us += MINUTE
     queue.drain()
-    assert (queue.problem, queue.unsettled) == (None, False)
+    assert (queue.problem, queue.must_retry) == (None, False)
     assert states(bench) == [("delivered", 1, None)] * 3
 
 
@@ -181,10 +181,10 @@ def test_a_store_that_could_not_be_read_is_no_problem_when_it_can(
     with monkeypatch.context() as patch:
         patch.setattr(Queue, "due", full)
         queue.drain()
-    assert (queue.problem is not None, queue.unsettled) == (True, True)
+    assert (queue.problem is not None, queue.must_retry) == (True, True)
     bench.clock.now_us += SECOND
     queue.drain()
-    assert (queue.problem, queue.unsettled) == (None, False)
+    assert (queue.problem, queue.must_retry) == (None, False)
 
 
 def test_a_failure_after_the_store_is_back_is_told(
@@ -196,10 +196,10 @@ def test_a_failure_after_the_store_is_back_is_told(
         patch.setattr(Queue, "due", full)
         queue.drain()
     bench.clock.now_us += SECOND
-    door.error = ConnectionError("it answered 500")
+    door.error = ConnectionError("the response status is 500")
     queue.drain()
     assert queue.problem is not None
-    assert queue.problem.message == "file a.ndjson was not notified: it answered 500"
+    assert queue.problem.message == "file a.ndjson was not notified: the response status is 500"
 
 
 def test_what_ends_a_thread_is_a_problem_and_not_tried_at_once(bench: RuleBench) -> None:
@@ -209,7 +209,7 @@ def test_what_ends_a_thread_is_a_problem_and_not_tried_at_once(bench: RuleBench)
     queue.drain()
     assert queue.problem is not None
     assert queue.problem.message == "file a.ndjson was not notified: SystemExit: 1"
-    assert queue.rests
+    assert queue.backing_off
 
 
 # Panes
@@ -245,9 +245,9 @@ def test_panes_keep_their_order_and_are_never_given_up(bench: RuleBench) -> None
     delivery = sink(bench, door, Guarantee.AT_LEAST_ONCE)
     door.error = Undeliverable("it is dead")
     for _ in range(20):
-        assert not delivery.rests
+        assert not delivery.backing_off
         delivery.drain()
-        assert delivery.rests
+        assert delivery.backing_off
         bench.clock.now_us += SECOND
     assert door.calls == 20
     assert delivery.problem is not None
@@ -267,12 +267,12 @@ def test_panes_keep_their_order_and_are_never_given_up(bench: RuleBench) -> None
 def test_exactly_once_asks_again_what_is_there_after_a_failure(bench: RuleBench) -> None:
     door = Kept()
     delivery = sink(bench, door, Guarantee.EXACTLY_ONCE)
-    assert delivery.unsettled
+    assert delivery.must_retry
     delivery.step()
     door.took.append("3")  # of a write that was cut in the middle
     door.error = OSError("the disk has a defect")
     delivery.step()
-    assert delivery.unsettled
+    assert delivery.must_retry
     door.error = None
     bench.clock.now_us += SECOND
     delivery.drain()

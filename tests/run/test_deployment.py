@@ -18,8 +18,8 @@ from headrace.core.errors import Conflict, DiskFull
 from headrace.core.problems import Problem
 from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
-from headrace.run.deliveries import Deliveries
-from headrace.run.deployment import Deployment, Ground
+from headrace.run.delivery_worker import DeliveryWorker
+from headrace.run.deployment import Deployment, RunContext
 from headrace.run.schedule import Schedule
 from headrace.run.tables import Tables
 from headrace.serving.hub import Hub
@@ -74,20 +74,20 @@ class Kept:
 
 
 class Quiet:
-    """Lineage that nobody asks for."""
+    """A publisher of no lineage."""
 
-    def deploy(self, plan: Plan) -> None:
-        """Nothing to tell."""
+    def publish_plan(self, plan: Plan) -> None:
+        """Publishes nothing."""
 
-    def built(self, stream: str, began_us: int, problem: str = "") -> None:
-        """Nothing to tell."""
+    def publish_build(self, stream: str, began_us: int, problem: str = "") -> None:
+        """Publishes nothing."""
 
 
 @dataclass
 class Bench:
     project: Project
     store: SqliteStore
-    ground: Ground
+    ground: RunContext
     pipeline: Kept
     before: Deployment
     held: list[bool] = field(default_factory=list)
@@ -108,11 +108,11 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     hub: Any = Hub(store.db, project.settings.subscribe, None)  # type: ignore[arg-type]
     nothing: Any = lambda *_: None  # noqa: E731
     lineage: Any = Quiet()
-    ground = Ground(None, store, {}, hub, lineage, nothing, nothing, nothing, Watchdog())
+    ground = RunContext(None, store, {}, hub, lineage, nothing, nothing, nothing, Watchdog())
     pipelines: Any = {"clicks": pipeline}
     tables = Tables((), project.folder, pipelines, store, lambda table: None)
     schedule = Schedule(pipelines, {}, project.settings, nothing, tables=tables)
-    deliveries = Deliveries(plan, project, store.db, nothing, nothing)
+    deliveries = DeliveryWorker(plan, project, store.db, nothing, nothing)
     parts: list[Any] = [Idle(), Idle(), Idle(), deliveries]
     before = Deployment(project, plan, store, pipelines, schedule, *parts, tables)
     schedule.start()
@@ -132,7 +132,7 @@ class Idle:
 
 
 def replaced(bench: Bench, plan: Plan) -> Deployment:
-    return bench.before.replaced(
+    return bench.before.redeploy(
         bench.ground, bench.project, plan, lambda shapes: bench.change(plan, shapes)
     )
 
@@ -143,7 +143,7 @@ def test_a_flow_keeps_its_running_query_when_a_view_is_added(bench: Bench) -> No
     assert bench.pipeline.done == ["adopt 6", "build, epochs held: False", "rules are noted"]
     assert after.pipelines == {"clicks": bench.pipeline}
     assert (after.schedule, after.sinks) == (bench.before.schedule, bench.before.sinks)
-    assert after.alerts is not bench.before.alerts
+    assert after.rule_evaluator is not bench.before.rule_evaluator
     assert after.schedule._worker.alive
 
 
@@ -181,7 +181,7 @@ def test_a_step_that_has_begun_is_waited_for(bench: Bench) -> None:
 def test_a_watch_whose_shape_is_not_deployed_is_refused_and_not_added(bench: Bench) -> None:
     added = list[str]()
     with pytest.raises(Conflict) as refused:
-        bench.before.renew({"abc"}, lambda: added.append("w"))
+        bench.before.reload_constants({"abc"}, lambda: added.append("w"))
     assert refused.value.message == (
         "watches of shape abc cannot begin, because it is not deployed"
     )

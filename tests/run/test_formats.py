@@ -241,7 +241,7 @@ def test_a_master_without_a_version_is_migrated_once(
     newest: Sample, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_master(newest, None)
-    assert newest.table().found().format == 0  # type: ignore[union-attr]
+    assert newest.table().newest_or_none().format == 0  # type: ignore[union-attr]
     for _ in range(2):
         assert newest.table().newest().format == 1
     assert caplog.messages == [
@@ -305,7 +305,7 @@ def test_a_newer_store_is_refused_by_whoever_only_reads_it(newest: Sample) -> No
 def test_a_newer_master_is_refused(newest: Sample) -> None:
     write_master(newest, 99)
     refused(newest, newest.master, "master", newest.table().newest)
-    refused(newest, newest.master, "master", newest.table().found)
+    refused(newest, newest.master, "master", newest.table().newest_or_none)
 
 
 def test_a_newer_log_is_refused(newest: Sample) -> None:

@@ -21,7 +21,7 @@ from headrace.core.time import SECOND
 from headrace.define.settings import LogSettings
 from headrace.run.health import disk_problems, problems_of, with_health
 from headrace.run.metrics import exposition
-from headrace.run.observatory.subject import Signs
+from headrace.run.observatory.observed_project import RuntimeInfo
 from headrace.run.offline import Offline
 from headrace.serving.alert_metrics import AlertMetrics
 from run.test_topology import nodes, offline, running, triggered
@@ -35,7 +35,7 @@ def judged(
     offline: Offline, state: str = "running", reason: str = "", problems: Sequence[Problem] = ()
 ) -> ProjectStatus:
     """The status as if the project ran, with these problems of workers and steps."""
-    offline.signs = lambda: Signs(running=True, problems=problems)  # type: ignore[method-assign]
+    offline.runtime_info = lambda: RuntimeInfo(running=True, problems=problems)  # type: ignore[method-assign]
     plan = offline.deployed()
     return with_health(offline, plan, offline.status_of(state, reason, plan, problems))
 
@@ -118,7 +118,7 @@ def test_records_that_were_passed_over_are_a_warning_of_their_source(offline: Of
 
 def test_a_wrong_answer_is_a_problem(offline: Offline) -> None:
     plan = offline.deployed()
-    offline.signs = lambda: Signs(running=True)  # type: ignore[method-assign]
+    offline.runtime_info = lambda: RuntimeInfo(running=True)  # type: ignore[method-assign]
     found = offline.status_of("running", "", plan)
     views = [msgspec.structs.replace(view, differences=2) for view in found.views[:1]]
     found = msgspec.structs.replace(found, views=[*views, *found.views[1:]])

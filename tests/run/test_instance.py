@@ -141,7 +141,7 @@ def test_a_rebuild_must_wait_for_the_start(instance: Instance) -> None:
     with pytest.raises(NotReady, match="the project is still starting"):
         instance.rebuild("total")
     for view in ("pages", "elsewhere"):
-        with pytest.raises(NotFound, match=f"there is no view '{view}' that is kept"):
+        with pytest.raises(NotFound, match=f"there is no materialized view '{view}'"):
             instance.rebuild(view)
 
 
@@ -189,7 +189,7 @@ def test_a_definition_that_cannot_be_read_ends_the_start_before_the_log_is_opene
     instance = Instance(load_project(project.folder), lambda kind, fields: None)
     with pytest.raises(BadDefinition):
         instance.open()
-    assert instance.inlets.topics == {}
+    assert instance.stream_intakes.topics == {}
     instance.close()
     after = Offline(project)
     assert after.status().state == "stopped"
@@ -234,7 +234,7 @@ def test_rules_are_kept_only_after_their_first_build(
         return not ended()
 
     alerts = SimpleNamespace(release=lambda: done.append("released"))
-    made = SimpleNamespace(build=build, stop=lambda: None, alerts=alerts, problems=list)
+    made = SimpleNamespace(build=build, stop=lambda: None, rule_evaluator=alerts, problems=list)
     monkeypatch.setattr(Deployment, "of", lambda *args: made)
     monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
     for method in ("join", "cancel"):  # Spark is not started here
@@ -253,11 +253,11 @@ def test_a_run_ends_when_a_change_can_be_neither_made_nor_taken_back(
 
     instance.state, instance.reason = "running", ""
     instance.deployment = made_of(instance, {})
-    monkeypatch.setattr(instance, "_planned", lambda project: instance.deployed())
-    monkeypatch.setattr(instance, "_replaced", full)
+    monkeypatch.setattr(instance, "_compile", lambda project: instance.deployed())
+    monkeypatch.setattr(instance, "_redeploy", full)
     with pytest.raises(HeadraceError) as refused:
         instance.redeploy({}, "ann")
-    said = "the project could not be changed, nor brought back to what ran before"
+    said = "the project could not be changed, and the rollback to its previous plan failed"
     assert (refused.value.message, refused.value.detail) == (said, "the disk is full")
     assert instance.ready() == (False, said)
     assert instance.status().reason == said
@@ -276,7 +276,7 @@ def test_what_fails_because_spark_has_died_says_so(
     with pytest.raises(EngineFailed) as caught, instance.engine_checked(), step:
         raise Py4JNetworkError("Answer from Java side is empty")
     assert caught.value.message == "Spark ran out of memory, and its process has ended"
-    assert "in progress was the compilation of the project" in (caught.value.detail or "")
+    assert "in progress: the compilation of the project" in (caught.value.detail or "")
     monkeypatch.undo()
     with pytest.raises(ValueError, match="ours"), instance.engine_checked():
         raise ValueError("ours")
@@ -291,14 +291,14 @@ def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> Non
 def test_problems_of_all_workers_are_reported(project: Project) -> None:
     reports = list[tuple[str, dict[str, object]]]()
     instance = Instance(project, lambda kind, fields: reports.append((kind, fields)))
-    told = instance.hub.broadcast, instance.seen.live_topics.broadcast
+    told = instance.hub.broadcast, instance.observatory.live_topics.broadcast
     for broadcast, name in zip(told, ("subscriptions", "live"), strict=True):
         CountingTopic(broadcast, Lane(name)).subscribe()
 
     def fail() -> None:
         raise ValueError("broken")
 
-    shared = instance.seen.sampler.worker, instance.lineage.worker
+    shared = instance.observatory.sampler.worker, instance.lineage.worker
     for one in (*told[0].workers, *told[1].workers, *shared):
         one._turn = fail
         one._tried()
@@ -327,8 +327,8 @@ def test_a_source_that_fails_in_any_way_is_a_problem_of_it_also_after_a_redeploy
         expected = [("source:lines", "ingest lines failed: ValueError: not an error of ours")]
         assert [(one.about, one.message) for one in instance.problems()] == expected
         instance.state, instance.deployment = "running", made_of(instance, {})
-        monkeypatch.setattr(instance, "_planned", lambda project: None)
-        monkeypatch.setattr(instance, "_replaced", lambda *_: made_of(instance, {}))
+        monkeypatch.setattr(instance, "_compile", lambda project: None)
+        monkeypatch.setattr(instance, "_redeploy", lambda *_: made_of(instance, {}))
         before = instance.deployment
         instance.redeploy({}, "ann")
         assert instance.deployment is not before
@@ -355,7 +355,7 @@ def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: I
 class Pipeline:
     """A stream's speed, as far as its lag is concerned."""
 
-    speed_runs: bool
+    speed_running: bool
     starter: Any = field(default_factory=lambda: SimpleNamespace(problem=None, started=True))
 
     def lag_events(self) -> int:
@@ -393,7 +393,7 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
     project: Project,
 ) -> None:
     instance = Instance(project, lambda kind, fields: None)
-    pool, refused = instance.questions.pool, list[str]()
+    pool, refused = instance.query_service.pool, list[str]()
     for user in ("ada", "bob"):
         pool._turns.enter(user, lambda: None)  # and never leaves
 

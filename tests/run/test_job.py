@@ -14,7 +14,7 @@ from serving.bench import plan_of
 from headrace.core.report import Report
 from headrace.run import loop
 from headrace.run.job import Names, main, names_of
-from headrace.run.order import StartOrder
+from headrace.run.launch_spec import LaunchSpec
 
 BROKEN = "CREATE VIEW v AS\nSELECT count(*) AS n FROM nowhere;\n"
 
@@ -22,7 +22,7 @@ BROKEN = "CREATE VIEW v AS\nSELECT count(*) AS n FROM nowhere;\n"
 def order(folder: Path, sql: str = "") -> str:
     (folder / "headrace.toml").write_text('name = "shop"\n')
     (folder / "shop.sql").write_text(sql)
-    return StartOrder(str(folder), str(folder / "state"), 4).text()
+    return LaunchSpec(str(folder), str(folder / "state"), 4).text()
 
 
 def lines(printed: str) -> list[dict[str, Any]]:

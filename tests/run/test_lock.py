@@ -15,7 +15,7 @@ import pytest
 
 from headrace.core.errors import AlreadyRunning
 from headrace.define.layout import Layout
-from headrace.run.lock import Holder, RunLock, holder, running_token, running_url, started_at
+from headrace.run.lock import LockHolder, RunLock, holder, running_token, running_url, started_at
 
 URL = "http://127.0.0.1:8080"
 HOLDER = """
@@ -25,7 +25,7 @@ from pathlib import Path
 from headrace.define.layout import Layout
 from headrace.run.lock import RunLock
 lock = RunLock(Layout(Path(sys.argv[1])))
-lock.take()
+lock.acquire()
 lock.announce(sys.argv[2], "hr_run")
 print("taken", flush=True)
 sys.stdin.read()
@@ -50,7 +50,7 @@ def test_a_killed_process_frees_the_lock_and_its_address_counts_no_more(layout: 
     assert holder.stdout.readline() == "taken\n"
     assert running_url(layout) == URL
     with pytest.raises(AlreadyRunning) as caught:
-        RunLock(layout).take()
+        RunLock(layout).acquire()
     assert caught.value.message == f"this project is already running at {URL}"
     assert caught.value.hint == "stop it first, or use another folder."
     holder.kill()
@@ -58,14 +58,14 @@ def test_a_killed_process_frees_the_lock_and_its_address_counts_no_more(layout: 
     assert layout.running.is_file(), "a killed process cannot tidy up"
     assert running_url(layout) is None
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     assert (running_url(layout), running_token(layout)) == (None, None), "nobody is there yet"
     lock.release()
 
 
 def test_whoever_looks_at_a_free_lock_is_not_taken_for_its_holder(layout: Layout) -> None:
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     lock.release()
     looks = os.open(layout.lock, os.O_RDONLY)
     fcntl.flock(looks, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -75,7 +75,7 @@ def test_whoever_looks_at_a_free_lock_is_not_taken_for_its_holder(layout: Layout
 
 def test_run_json_says_where_the_instance_answers_and_who_it_is(layout: Layout) -> None:
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     assert running_url(layout) is None
     lock.announce(URL, "hr_run")
     assert json.loads(layout.running.read_text()) == {"url": URL, "pid": os.getpid()}
@@ -90,22 +90,22 @@ def test_run_json_says_where_the_instance_answers_and_who_it_is(layout: Layout) 
 
 def test_a_lock_in_one_process_is_held_once(layout: Layout) -> None:
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     with pytest.raises(AlreadyRunning) as caught:
-        RunLock(layout).take()
+        RunLock(layout).acquire()
     assert caught.value.message == "this project is already running"
     assert list(layout.state.glob("*")) == [layout.lock]
     lock.release()
     lock.release()
     again = RunLock(layout)
-    again.take()
+    again.acquire()
     again.release()
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
 def test_a_run_json_that_cannot_be_read_names_no_address(layout: Layout, text: str) -> None:
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     layout.running.write_text(text)
     assert running_url(layout) is None
     lock.release()
@@ -119,17 +119,17 @@ def test_a_project_that_never_ran_does_not_run(layout: Layout) -> None:
 def test_the_lock_says_who_holds_it_and_of_which_turn(layout: Layout) -> None:
     assert holder(layout) is None
     lock = RunLock(layout, turn=7)
-    lock.take()
-    assert holder(layout) == Holder(os.getpid(), started_at(os.getpid()) or 0, 7)
+    lock.acquire()
+    assert holder(layout) == LockHolder(os.getpid(), started_at(os.getpid()) or 0, 7)
     lock.release()
     assert holder(layout) is None, "what is written counts only while the lock is held"
 
 
 def test_a_holder_that_has_not_said_its_name_yet_is_there_all_the_same(layout: Layout) -> None:
     lock = RunLock(layout)
-    lock.take()
+    lock.acquire()
     layout.lock.write_bytes(b"")
-    assert holder(layout) == Holder(0, 0)
+    assert holder(layout) == LockHolder(0, 0)
     lock.release()
 
 
@@ -156,7 +156,7 @@ def test_a_look_at_the_lock_does_not_keep_a_process_from_taking_it(layout: Layou
     try:
         for _ in range(50):
             lock = RunLock(layout)
-            lock.take()
+            lock.acquire()
             lock.release()
     finally:
         stop.set()

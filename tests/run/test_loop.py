@@ -42,7 +42,7 @@ class Pipeline:
     """The end of a stream's log."""
 
     def __init__(self, instance: Instance) -> None:
-        self._topic = instance.inlets.topics["clicks"]
+        self._topic = instance.stream_intakes.topics["clicks"]
         self.speed = SimpleNamespace(problem=None)
 
     def end(self) -> Position:
@@ -66,7 +66,7 @@ def test_what_speed_has_not_taken_in_time_is_counted(
 
 
 def test_what_comes_in_after_the_end_is_not_waited_for(instance: Instance) -> None:
-    deployment: Deployment = instance.working()
+    deployment: Deployment = instance.current_deployment()
     ends = {"clicks": instance.store.stream("clicks").position}
     assert deployment.behind(ends) == 0
     assert deployment.behind(deployment.ends()) == 10 - taken(instance)
@@ -95,7 +95,7 @@ class Started:
         monkeypatch.setattr(loop, "_summary", self._summary)
 
     def run(self, stop: threading.Event, seconds: float | None) -> None:
-        loop._ran(self.instance, loop.Timing(time.monotonic()), stop, None, seconds, False)
+        loop._run(self.instance, loop.Timing(time.monotonic()), stop, None, seconds, False)
 
     def _flow(self, stop: threading.Event) -> None:
         self.instance.state, self.instance.reason = "running", ""
@@ -111,7 +111,7 @@ def test_no_rule_is_added_while_a_run_builds_for_the_last_time(
     instance: Instance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = Started(instance, monkeypatch)
-    monkeypatch.setattr(instance, "_planned", lambda project: pytest.fail("it is compiled"))
+    monkeypatch.setattr(instance, "_compile", lambda project: pytest.fail("it is compiled"))
     started.run(threading.Event(), 0.0)
     assert (started.refusals, started.audited) == (["the project is stopping"], [True])
     assert started.reports == ["ready", "stopping"]
@@ -141,7 +141,7 @@ def test_who_interrupts_an_import_does_not_wait_for_its_end(
     try:
         instance.open()
         with pytest.raises(HeadraceError, match="stopped before it was finished"):
-            loop._work_through(instance, loop.Timing(time.monotonic()), stop)
+            loop._run_batch(instance, loop.Timing(time.monotonic()), stop)
         assert instance.events_in() == 0
     finally:
         instance.close()
@@ -166,7 +166,7 @@ def test_a_signal_after_the_first_report_does_not_kill_the_process(
         raise AlreadyRunning("this project is already running")
 
     monkeypatch.setattr(loop, "Instance", refused)
-    monkeypatch.setattr(loop, "keep_journal", lambda *_: None)
+    monkeypatch.setattr(loop, "log_to_file", lambda *_: None)
     before = signal.getsignal(signal.SIGTERM)
     with pytest.raises(AlreadyRunning):
         loop.run(make_stopped(tmp_path / "project"), report=report)

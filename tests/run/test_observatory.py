@@ -24,8 +24,8 @@ from headrace.core.event import DAMAGED, OVERLONG, EventStatus
 from headrace.core.time import HOUR
 from headrace.define.project import load_project
 from headrace.log.decode import MARKED
-from headrace.run.observatory.answers import ANSWERS
-from headrace.run.observatory.disk import Growth
+from headrace.run.observatory.disk import DiskGrowth
+from headrace.run.observatory.handlers import HANDLERS
 from headrace.run.offline import Offline
 
 
@@ -54,13 +54,13 @@ def offline(traced: Traced) -> Iterator[Offline]:
 
 
 def test_each_question_has_an_answer() -> None:
-    assert set(ANSWERS) == GET_REQUESTS
+    assert set(HANDLERS) == GET_REQUESTS
 
 
-@pytest.mark.parametrize("question", ANSWERS)
+@pytest.mark.parametrize("question", HANDLERS)
 def test_an_answer_is_of_the_type_that_its_question_says(question: type[GetRequest[Any]]) -> None:
-    types = get_type_hints(ANSWERS[question])
-    assert (types["asked"], types["return"]) == (question, response_type(question))
+    types = get_type_hints(HANDLERS[question])
+    assert (types["request"], types["return"]) == (question, response_type(question))
 
 
 def test_the_catalog_has_streams_with_columns_and_types(offline: Offline) -> None:
@@ -244,7 +244,7 @@ def test_settings_are_told_and_secrets_are_not(tmp_path: Path) -> None:
 
 
 def test_growth_needs_some_time_and_says_how_long_the_disk_lasts(traced: Traced) -> None:
-    growth = Growth()
+    growth = DiskGrowth()
     growth.add(0, traced.layout)
     assert growth.per_hour() is None
     traced.layout.work("run").mkdir(parents=True)
@@ -256,7 +256,7 @@ def test_growth_needs_some_time_and_says_how_long_the_disk_lasts(traced: Traced)
 def test_a_stopped_project_tells_nothing_live_and_one_that_never_ran_has_no_catalog(
     offline: Offline, tmp_path: Path
 ) -> None:
-    with pytest.raises(Unavailable, match="does not run"):
+    with pytest.raises(Unavailable, match="is not running"):
         offline.live(["status"])
     (tmp_path / "headrace.toml").write_text('name = "new"\n')
     service = Offline(load_project(tmp_path))

@@ -1,4 +1,4 @@
-"""Each method of `Service` on a project that does not run."""
+"""Each method of `Service` of a stopped project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.api.service import RebuildResult
 from headrace.core.errors import AlreadyRunning, NotFound, NotReady
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.run import once
+from headrace.run import pipelines as once
 from headrace.run.compiling import compile_with
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
@@ -58,7 +58,7 @@ def test_view_answers_from_the_store(offline: Offline) -> None:
 def test_sql_over_views_needs_no_spark(offline: Offline) -> None:
     answer = offline.sql("SELECT page, hits FROM pages WHERE hits > 1", 5)
     assert answer.rows == [{"page": "/a", "hits": 3}]
-    assert offline.questions.pool.processes == 0
+    assert offline.query_service.pool.processes == 0
 
 
 def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
@@ -66,7 +66,7 @@ def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
     assert (status.name, status.state, status.reason) == (
         "stopped",
         "stopped",
-        "the project does not run",
+        "the project is not running",
     )
     (stream,) = status.streams
     assert (stream.end, stream.position, stream.archived) == ([5, 5], [3, 3], [3, 3])
@@ -94,7 +94,7 @@ def test_lateness_is_told_from_the_store(offline: Offline) -> None:
 
 
 def test_ready_says_that_it_does_not_run(offline: Offline) -> None:
-    assert offline.ready() == (False, "the project does not run")
+    assert offline.ready() == (False, "the project is not running")
 
 
 def test_dead_letters_are_shown_as_text_with_their_reason(offline: Offline) -> None:
@@ -143,18 +143,18 @@ def test_submit_appends_to_the_log_and_holds_the_lock(offline: Offline, project:
     assert receipt.accepted == 2
     assert sum(offline.status().streams[0].end) == 12
     with pytest.raises(AlreadyRunning):
-        RunLock(Layout.of(project)).take()
+        RunLock(Layout.of(project)).acquire()
     with pytest.raises(NotFound, match="there is no stream 'nothing'"):
         offline.submit("nothing", [b"{}"])
     offline.close()
     lock = RunLock(Layout.of(project))
-    lock.take()
+    lock.acquire()
     lock.release()
 
 
 def test_questions_take_no_lock(offline: Offline, project: Project) -> None:
     lock = RunLock(Layout.of(project))
-    lock.take()
+    lock.acquire()
     assert offline.view("total").rows
     assert offline.status().streams
     with pytest.raises(AlreadyRunning):
@@ -195,5 +195,5 @@ def test_rebuild_computes_a_view_from_the_whole_history(
     assert sum(row["n"] for row in offline.view("hits").rows) == 8
     balance = offline.status().streams[0].balance
     assert (balance.dead_letters, balance.duplicates, balance.in_log, balance.off) == (1, 1, 0, 0)
-    with pytest.raises(NotFound, match="there is no view 'pages' that is kept"):
+    with pytest.raises(NotFound, match="there is no materialized view 'pages'"):
         offline.rebuild("pages")

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from headrace.core.time import SECOND, from_iso
-from headrace.run.openlineage import deployed, generation
+from headrace.run.openlineage import generation_event, plan_events
 from tests.serving.bench import plan_of
 
 PLAN = plan_of()
@@ -46,7 +46,7 @@ def check(event: dict[str, Any]) -> None:
 
 
 def test_a_deployment_says_what_each_view_is_made_of() -> None:
-    events = list(deployed(PLAN, SECOND, repeat(RUN)))
+    events = list(plan_events(PLAN, SECOND, repeat(RUN)))
     for event in events:
         check(event)
         assert event["eventType"] == "OTHER"
@@ -64,7 +64,9 @@ def test_a_deployment_says_what_each_view_is_made_of() -> None:
 
 @pytest.mark.parametrize("kind", ["START", "COMPLETE", "FAIL"])
 def test_a_generation_is_a_run_of_all_views_of_its_stream(kind: str) -> None:
-    event = generation(PLAN, "clicks", kind, SECOND, RUN, "it broke" if kind == "FAIL" else "")
+    event = generation_event(
+        PLAN, "clicks", kind, SECOND, RUN, "it broke" if kind == "FAIL" else ""
+    )
     check(event)
     assert (event["eventType"], event["job"]["name"]) == (kind, "clicks.generation")
     assert [each["name"] for each in event["inputs"]] == ["clicks"]

@@ -14,7 +14,7 @@ from headrace.core.position import Position
 from headrace.core.time import DAY
 from headrace.define.layout import Layout
 from headrace.log.opening import open_writer
-from headrace.run.once import pipelines_of
+from headrace.run.pipelines import pipelines_of
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watermark import FlowProgress
 

@@ -15,8 +15,8 @@ from headrace.core.errors import HeadraceError
 from headrace.define.layout import Layout
 from headrace.define.project import load_project
 from headrace.run.connect import connect_access
-from headrace.run.journal import keep_journal
 from headrace.run.lock import running_url
+from headrace.run.log_file import log_to_file
 from headrace.run.offline import Offline
 from tests.run.modes import readable_by_others
 from tests.run.process import make_project
@@ -52,7 +52,7 @@ def test_users_of_a_stopped_project_and_its_journal_are_for_its_owner_alone(fold
     project = load_project(folder)
     with connect_access(project) as access:
         assert access.users() == []
-    keep_journal(Layout.of(project), "shop", project.settings.log)
+    log_to_file(Layout.of(project), "shop", project.settings.log)
     structlog.get_logger().info("something happened")
     assert (project.state / "headrace.log").read_text() != ""
     assert readable_by_others(project.state) == []
@@ -72,8 +72,8 @@ def test_another_user_is_told_whose_the_project_is() -> None:
         state.mkdir(mode=0o000)  # also for the owner, where the tests are not root's
         said = _as_somebody_else(state)
     assert said == (
-        "Unavailable: the project's state may not be read by this user\n"
-        "  hint: run the command as the user who runs the project, or ask it over HTTP."
+        "Unavailable: this user may not read the project's state\n"
+        "  hint: run the command as the user who runs the project, or use its URL."
     )
 
 

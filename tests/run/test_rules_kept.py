@@ -11,11 +11,11 @@ import pytest
 from headrace.core.errors import AlreadyRunning, BadDefinition, NotReady, UnknownName
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
+from headrace.run.added_definitions import effective_project
 from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
-from headrace.run.rules import whole_project
 
 from .stopped import make_stopped
 
@@ -43,7 +43,7 @@ def offline(project: Project, do: Any) -> Any:
 
 def test_rule_that_is_added_is_a_part_of_the_project_until_it_is_removed(project: Project) -> None:
     offline(project, lambda s: s.rule_service.add(RULE, "ann"))
-    assert list(whole_project(project).rules) == ["slow"]
+    assert list(effective_project(project).rules) == ["slow"]
     assert offline(project, lambda s: list(s.project.rules)) == ["slow"]
     offline(project, lambda s: s.rule_service.switch("slow", "disabled", "bob"))
     (status,) = offline(project, lambda s: s.status().rules)
@@ -72,7 +72,7 @@ def test_rule_that_is_also_in_the_files_is_refused_at_the_start(project: Project
 
 def test_rules_of_a_running_project_are_not_changed_from_beside_it(project: Project) -> None:
     lock = RunLock(Layout.of(project))
-    lock.take()
+    lock.acquire()
     try:
         with pytest.raises(AlreadyRunning):
             offline(project, lambda s: s.rule_service.add(RULE, "ann"))
@@ -101,18 +101,18 @@ def test_what_ran_before_runs_again_when_a_redeploy_fails(
         before = instance.deployed()
         monkeypatch.setattr("headrace.run.instance.compile_with", lambda spark, project: before)
 
-        def replaced(ground: Any, project: Project, plan: Any, change: Any) -> Any:
+        def redeploy(context: Any, project: Project, plan: Any, change: Any) -> Any:
             done.append(sorted(project.rules))
             if project.rules:
                 raise OSError("no room")
             return running
 
-        running = SimpleNamespace(plan=before, replaced=replaced, stop=lambda: None)
+        running = SimpleNamespace(plan=before, redeploy=redeploy, stop=lambda: None)
         instance.deployment = cast(Deployment, running)
         with pytest.raises(OSError, match="no room"):
             instance.rule_service.add(RULE, "ann")
         assert done == [["slow"], []]
-        assert instance.kept == frozenset()
+        assert instance.added == frozenset()
         monkeypatch.undo()
     finally:
         instance.close()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import structlog
 
-from headrace.batch.build import Promoted
+from headrace.batch.build import BuildResult
 from headrace.core import worker
 from headrace.core.errors import DiskFull, Fenced, HeadraceError, NotFound
 from headrace.core.position import Position
@@ -58,22 +58,22 @@ class Told:
     def end(self) -> Position:
         return self.log
 
-    def has_taken(self, end: Position) -> bool:
+    def has_committed(self, end: Position) -> bool:
         return end <= self.speed
 
-    def build(self) -> Promoted | None:
+    def build(self) -> BuildResult | None:
         return self._promoted("build")
 
-    def rebuild(self, view: str) -> Promoted | None:
+    def rebuild(self, view: str) -> BuildResult | None:
         return self._promoted(f"rebuild {view}")
 
-    def _promoted(self, what: str) -> Promoted | None:
+    def _promoted(self, what: str) -> BuildResult | None:
         self._do(what)
         if not self.news:
             return None
         self.generation += 1
         audits = (AuditResult("pages", 3, 1),)
-        return Promoted(self.name, self.generation, Position((7,)), 7, audits)
+        return BuildResult(self.name, self.generation, Position((7,)), 7, audits)
 
     def times(self, what: str) -> int:
         return self.asked.count(what)
@@ -295,38 +295,38 @@ def test_a_rebuild_waits_until_speed_has_taken_all_that_was_acknowledged_before(
     b = bench.streams["b"]
     b.log = Position((9,))
     bench.start()
-    wish = bench.schedule.rebuild("b", "pages")
+    request = bench.schedule.rebuild("b", "pages")
     b.log = Position((12,))  # what comes later is not waited for
     bench.pass_s(5)
     assert b.times("rebuild pages") == 0
-    assert bench.schedule.rebuilding("pages") is not None
+    assert bench.schedule.rebuild_request("pages") is not None
     assert b.times("archive") == 2  # the other steps go on
     assert bench.schedule.rebuild("a", "pages").result(10).stream == "a"
     b.speed = Position((9,))
-    assert wish.result(10).stream == "b"
+    assert request.result(10).stream == "b"
     assert b.times("rebuild pages") == 1
 
 
 def test_a_rebuild_is_seen_while_it_waits_and_runs_and_not_after_it(bench: Bench) -> None:
     seen = list[tuple[str, int | None]]()
 
-    def look(view: str) -> Promoted | None:
-        found = bench.schedule.rebuilding(view)
+    def look(view: str) -> BuildResult | None:
+        found = bench.schedule.rebuild_request(view)
         seen.append((found.stream, found.started_at_us) if found else ("", None))
         return Told.rebuild(bench.streams["b"], view)
 
     bench.streams["b"].rebuild = look  # type: ignore[method-assign]
     bench.now_us = 5
-    wish = bench.schedule.rebuild("b", "pages")
-    waiting = bench.schedule.rebuilding("pages")
+    request = bench.schedule.rebuild("b", "pages")
+    waiting = bench.schedule.rebuild_request("pages")
     assert waiting is not None
-    assert (waiting.asked_at_us, waiting.started_at_us) == (5, None)
-    assert bench.schedule.rebuilding("others") is None
+    assert (waiting.requested_at_us, waiting.started_at_us) == (5, None)
+    assert bench.schedule.rebuild_request("others") is None
     bench.now_us = 7
     bench.start()
-    wish.result(10)
+    request.result(10)
     assert seen == [("b", 7)]
-    assert bench.schedule.rebuilding("pages") is None
+    assert bench.schedule.rebuild_request("pages") is None
 
 
 @pytest.mark.parametrize(
@@ -351,9 +351,9 @@ def test_a_wish_that_cannot_be_granted_fails_with_its_reason(
 def test_a_wish_that_comes_too_late_does_not_wait_for_ever(bench: Bench) -> None:
     bench.start()
     bench.schedule.stop()
-    wish = bench.schedule.rebuild("a", "pages")
+    request = bench.schedule.rebuild("a", "pages")
     with pytest.raises((HeadraceError, RuntimeError)):
-        wish.result(0.2)
+        request.result(0.2)
 
 
 def test_a_log_that_cannot_be_written_does_not_stop_the_work(

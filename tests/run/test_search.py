@@ -143,8 +143,8 @@ REFUSED = {
     "there is no status 'gone'": {"status": "gone"},
     "'1,2,3' is not a position of 'clicks'": {"before": "1,2,3"},
     "'x' is not a position of 'clicks'": {"before": "x"},
-    "'soon' is not a moment": {"since": "soon"},
-    "stream 'clicks' has no key, so none can be asked for": {"key": "ann"},
+    "'soon' is not a timestamp": {"since": "soon"},
+    "stream 'clicks' has no key, so it cannot be searched by key": {"key": "ann"},
     "'ten' is not a BIGINT, which 'ms' is": {"fields": ["ms:ten"]},
 }
 
@@ -210,4 +210,4 @@ def test_a_computed_column_is_searched_and_shown_where_duckdb_can_compute_it(
     assert caught.value.message == (
         "events cannot be searched by 'sound', which only Spark can compute"
     )
-    assert caught.value.hint == "ask for them with a query over the stream."
+    assert caught.value.hint == "use a query over the stream."

@@ -14,8 +14,8 @@ from headrace.core.errors import Unavailable
 from headrace.define.project import Project
 from headrace.define.settings import Settings
 from headrace.ingest.intake import Receipt
-from headrace.run.deliveries import Deliveries
-from headrace.run.delivery import SINK_PAUSE_US
+from headrace.run.delivery_worker import DeliveryWorker
+from headrace.run.queue_delivery import SINK_PAUSE_US
 from headrace.run.sinks import Sinks
 from headrace.serving.outbox import Queue, put_panes
 from headrace.serving.sinks import mark_delivered, open_state
@@ -39,14 +39,14 @@ class Running:
         plan, project = plan_of(DEFINITIONS + sql), Project(folder, Settings("p"), ())
         self.bench, self.now_us = bench, 0
         self.sinks = Sinks(plan, bench.reader, lambda kind, fields: None)
-        self.deliveries = Deliveries(
+        self.deliveries = DeliveryWorker(
             plan, project, bench.store.db, submit, lambda kind, fields: None, lambda: self.now_us
         )
 
     def drain(self) -> None:
         """All that there is, after the pause of what has failed."""
         self.now_us += SINK_PAUSE_US
-        self.sinks.look()
+        self.sinks.poll()
         self.deliveries.drain()
 
     @property
@@ -234,7 +234,7 @@ def test_file_of_another_state_folder_is_not_gone_on_with(bench: Bench, tmp_path
     running = sinks(bench, tmp_path)
     running.drain()
     assert running.problems["sink", "out", "delivery"] == (
-        "sink 'out' failed: panes.jsonl has pane 40, but the store knows of 0 only"
+        "sink 'out' failed: panes.jsonl has pane 40, but the newest pane of the store is 0"
     )
     (tmp_path / "out" / "panes.jsonl").unlink()
     running.drain()

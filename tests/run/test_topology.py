@@ -15,8 +15,8 @@ from headrace.core.problems import Problem
 from headrace.core.time import SECOND
 from headrace.define.project import load_project
 from headrace.run.observatory import graph
+from headrace.run.observatory.observed_project import RuntimeInfo
 from headrace.run.observatory.samples import Samples
-from headrace.run.observatory.subject import Signs
 from headrace.run.observatory.topology import topology_of
 from headrace.run.offline import Offline
 
@@ -48,7 +48,7 @@ def triggered(offline: Offline, trigger_us: int) -> None:
 
 def running(offline: Offline, *problems: Problem) -> Topology:
     """The topology as if the project ran, with these problems and some rates."""
-    offline.signs = lambda: Signs(running=True, problems=problems)  # type: ignore[method-assign]
+    offline.runtime_info = lambda: RuntimeInfo(running=True, problems=problems)  # type: ignore[method-assign]
     samples = Samples()
     samples.add(0, {"source:clicks": 0, "log:clicks": 0, "speed:clicks": 0})
     samples.add(SECOND, {"source:clicks": 40, "log:clicks": 40, "speed:clicks": 30})
@@ -183,17 +183,17 @@ def test_a_view_with_differences_is_bad(offline: Offline) -> None:
 
 
 def test_what_stands_still_is_idle_and_so_is_a_stopped_project(offline: Offline) -> None:
-    offline.signs = lambda: Signs(running=True)  # type: ignore[method-assign]
+    offline.runtime_info = lambda: RuntimeInfo(running=True)  # type: ignore[method-assign]
     samples = Samples()
     for at in (0, SECOND):
         samples.add(at, {"source:clicks": 4, "log:clicks": 4, "speed:clicks": 3})
     found = nodes(topology_of(offline, samples))
     assert found["source:clicks"].health == found["view:slow"].health == "idle"
     assert found["speed:clicks"].health == "ok"  # an event waits for it
-    offline.signs = lambda: Signs()  # type: ignore[method-assign]
+    offline.runtime_info = lambda: RuntimeInfo()  # type: ignore[method-assign]
     stopped = topology_of(offline, None)
     assert {(node.health, node.reason) for node in stopped.nodes} == {
-        ("idle", "the project does not run")
+        ("idle", "the project is not running")
     }
     assert {edge.rate for edge in stopped.edges} == {None}
 
@@ -210,7 +210,7 @@ def test_the_queries_of_a_project_are_read_once_until_there_is_another(
 ) -> None:
     read = list[object]()
     monkeypatch.setattr(graph, "reads_of", lambda project: read.append(project) or {"a": ["b"]})
-    reads = graph.LastReads()
+    reads = graph.ReadsCache()
     assert reads(offline.project) == reads(offline.project) == {"a": ["b"]}
     assert read == [offline.project]
     other = replace(offline.project)

@@ -18,7 +18,7 @@ from headrace.api.server import HttpServer
 from headrace.core.errors import BadSetting, Unavailable
 from headrace.core.spans import span, trace_with
 from headrace.define.settings import HttpSettings, Settings, TraceSettings
-from headrace.run.tracing import traced
+from headrace.run.tracing import export_traces
 from headrace.speed.epoch import _submit
 from tests.access.users import bearer, open_access
 from tests.api.conftest import Shop
@@ -108,7 +108,7 @@ def test_spans_arrive_where_the_setting_says() -> None:
     thread.start()
     settings = Settings("shop", trace=TraceSettings(f"http://127.0.0.1:{receiver.server_port}"))
     try:
-        with traced(settings), span("generation", stream="clicks"):
+        with export_traces(settings), span("generation", stream="clicks"):
             pass
     finally:
         receiver.shutdown()
@@ -123,9 +123,9 @@ def test_spans_arrive_where_the_setting_says() -> None:
 @pytest.mark.process
 def test_without_the_setting_nothing_is_imported() -> None:
     code = (
-        "import sys; from headrace.run.tracing import traced\n"
+        "import sys; from headrace.run.tracing import export_traces\n"
         "from headrace.define.settings import Settings; from headrace.core.spans import span\n"
-        "with traced(Settings('shop')), span('epoch'): pass\n"
+        "with export_traces(Settings('shop')), span('epoch'): pass\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -135,7 +135,7 @@ def test_without_the_setting_nothing_is_imported() -> None:
 def test_without_the_package_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     settings = Settings("shop", trace=TraceSettings("http://127.0.0.1:4318"))
-    with pytest.raises(Unavailable) as raised, traced(settings):
+    with pytest.raises(Unavailable) as raised, export_traces(settings):
         pass
     assert "headrace[otel]" in (raised.value.hint or "")
 
@@ -143,6 +143,6 @@ def test_without_the_package_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch
 def test_what_is_no_url_is_refused() -> None:
     with (
         pytest.raises(BadSetting, match="is not a URL: 'collector:4318'"),
-        traced(Settings("shop", trace=TraceSettings("collector:4318"))),
+        export_traces(Settings("shop", trace=TraceSettings("collector:4318"))),
     ):
         pass

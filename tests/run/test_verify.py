@@ -17,7 +17,7 @@ from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
-from headrace.run.verify import Verified, verify
+from headrace.run.verify import VerifyResult, verify
 
 from .stopped import OLD_MARKS, cut_power, make_stopped
 
@@ -29,8 +29,8 @@ def project(tmp_path: Path) -> Project:
     return made
 
 
-def mend(project: Project) -> Verified:
-    return verify(Layout.of(project), mend=True)
+def repaired(project: Project) -> VerifyResult:
+    return verify(Layout.of(project), repair=True)
 
 
 def master_file(project: Project) -> Path:
@@ -96,9 +96,9 @@ def test_a_repair_reads_events_as_they_were_deployed_whatever_the_files_say_now(
 def test_without_a_store_nothing_is_repaired(project: Project) -> None:
     Layout.of(project).store.unlink()
     flip(str(master_file(project)), 100)
-    (damage,) = mend(project).damages
+    (damage,) = repaired(project).damages
     assert damage.problem == (
-        "its bytes have changed; not repaired: the store does not say how the stream was deployed"
+        "its bytes have changed; not repaired: the store has no deployed plan of the stream"
     )
     assert not damage.repaired
 
@@ -112,7 +112,7 @@ def test_a_damaged_block_of_the_log_is_named(project: Project) -> None:
     ]
     assert "offset 0 of the log is damaged" in damages[0].problem
     # The log cannot be repaired from itself.
-    assert not mend(project).sound
+    assert not repaired(project).sound
 
 
 @pytest.mark.parametrize("name", ["serving.db", "access.db"])
@@ -149,17 +149,17 @@ def test_a_log_that_is_older_than_the_master_is_told(project: Project) -> None:
     EmbeddedWriter.open(log, 2, segment_bytes_max=1 << 20).close()
     found = [(d.problem, d.partition, d.offsets) for d in verify(Layout.of(project)).damages]
     master, store = (
-        f"the {part} has records that the log does not have yet" for part in ("master", "store")
+        f"the {part} has records that are not in the log" for part in ("master", "store")
     )
     assert found == [(told, n, (0, 3)) for n in (0, 1) for told in (master, store)]
 
 
 def test_a_running_project_is_verified_and_not_repaired(project: Project) -> None:
     lock = RunLock(Layout.of(project))
-    lock.take()
+    lock.acquire()
     assert verify(Layout.of(project)).sound
     with pytest.raises(AlreadyRunning):
-        mend(project)
+        repaired(project)
     lock.release()
 
 

@@ -15,10 +15,10 @@ import pytest
 from headrace.compile.plan import Plan
 from headrace.define.project import Project
 from headrace.destination.file import FileDestination
-from headrace.destination.protocol import DestinationWriter, Message, Surroundings
-from headrace.run import deliveries as module
-from headrace.run.deliveries import Deliveries
-from headrace.run.watches import Watches
+from headrace.destination.protocol import DestinationContext, DestinationWriter, Message
+from headrace.run import delivery_worker as module
+from headrace.run.delivery_worker import DeliveryWorker
+from headrace.run.watch_evaluator import WatchEvaluator
 from headrace.serving import watches
 from headrace.serving.outbox import put_notification
 from tests.run.waiting import wait
@@ -41,8 +41,8 @@ class Watching:
     def __init__(self, bench: WatchBench, plan: Plan, project: Project) -> None:
         self.closed: list[set[str]] = []
         db = bench.store.db
-        self.watches = Watches(plan, db, lambda *_: None, self.closed.append)
-        self.deliveries = Deliveries(plan, project, db, refuse, lambda *_: None)
+        self.watches = WatchEvaluator(plan, db, lambda *_: None, self.closed.append)
+        self.deliveries = DeliveryWorker(plan, project, db, refuse, lambda *_: None)
 
     def start(self) -> None:
         self.watches.start()
@@ -111,7 +111,7 @@ def test_the_end_waits_for_a_slow_action_no_longer_than_it_says(
     running = Watching(bench, bench.plan, rule_project(tmp_path, ""))
 
     class Slow(DestinationWriter):
-        at_once = 1
+        batch_max = 1
 
         def deliver(self, messages: Any) -> None:
             taken.append(len(messages))
@@ -132,7 +132,7 @@ def test_the_end_waits_for_a_slow_action_no_longer_than_it_says(
 class Stuck(DestinationWriter):
     """A destination that hangs until it is let go."""
 
-    at_once = 1
+    batch_max = 1
 
     def __init__(self) -> None:
         self.calls, self.go = 0, threading.Event()
@@ -158,13 +158,13 @@ def test_destinations_of_watches_that_hang_hold_up_neither_rules_nor_each_other_
     with bench.store.write() as db:
         put_notification(db, ["file rule.ndjson"], "k", "r", "[]", b"{}", bench.clock())
 
-    def connected(file: FileDestination, there: Surroundings) -> DestinationWriter:
+    def connected(file: FileDestination, there: DestinationContext) -> DestinationWriter:
         return stuck.get(file.target) or connect(file, there)
 
     monkeypatch.setattr(FileDestination, "connect", connected)
     project = rule_project(tmp_path, rules)
     plan = msgspec.structs.replace(bench.plan, rules=rule_plan(rules, tmp_path).rules)
-    running = Deliveries(plan, project, bench.store.db, refuse, lambda *_: None)
+    running = DeliveryWorker(plan, project, bench.store.db, refuse, lambda *_: None)
     running.start()
     try:
         wait(lambda: sum(one.calls for one in stuck.values()) == module.SHARED_THREADS)
@@ -190,13 +190,13 @@ def test_another_worker_does_not_deliver_what_the_one_before_still_does(
     stuck, project = Stuck(), rule_project(tmp_path, "")
     monkeypatch.setattr(FileDestination, "connect", lambda *_: stuck)
     given = bench.plan, project, bench.store.db, refuse, lambda *_: None
-    first = Deliveries(*given)
+    first = DeliveryWorker(*given)
     first.start()
     wait(lambda: stuck.calls == 1)
     first.halt()
     (thread,) = first._busy.values()
     assert thread.daemon, "the process ends without it"
-    second = Deliveries(*given, before=first)
+    second = DeliveryWorker(*given, before=first)
     second.drain()
     assert stuck.calls == 1
     stuck.go.set()

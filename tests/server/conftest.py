@@ -16,8 +16,8 @@ import structlog
 
 from headrace.access.access import Access
 from headrace.api.server import AppServer
+from headrace.run.launch_spec import LaunchSpec
 from headrace.run.lock import holder
-from headrace.run.order import StartOrder
 from headrace.server.app import make_server_app
 from headrace.server.commands import Command, CommandResult
 from headrace.server.database import DomainDatabase
@@ -40,8 +40,8 @@ QUICK = SuperviseSettings(
 )
 
 
-def stand_in(verb: str, order: StartOrder) -> list[str]:
-    return [sys.executable, "-S", "-E", str(PROGRAM), verb, order.text()]
+def stand_in(verb: str, spec: LaunchSpec) -> list[str]:
+    return [sys.executable, "-S", "-E", str(PROGRAM), verb, spec.text()]
 
 
 def make_project(folder: Path, sql: str = SHOP, behaviour: str | None = None) -> Path:

@@ -87,7 +87,7 @@ def test_a_server_is_named_or_of_the_environment_or_of_the_home(
         "start it with `headrace serve`, or give one with --server or HEADRACE_SERVER."
     )
     lock = RunLock(Home(tmp_path).layout)
-    lock.take()
+    lock.acquire()
     lock.announce("http://127.0.0.1:1", "hr_run")
     here = ServerAddress("http://127.0.0.1:1", "hr_run")
     assert find_server(None, None) == find_server(None, tmp_path) == here

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from run.waiting import wait
 
-from headrace.run.lock import Holder, holder, started_at
-from headrace.run.order import StartOrder
+from headrace.run.launch_spec import LaunchSpec
+from headrace.run.lock import LockHolder, holder, started_at
 from headrace.server.home import Home
 from headrace.server.process import (
     exit_reason,
@@ -52,16 +52,16 @@ def test_a_long_log_is_begun_anew(tmp_path: Path) -> None:
 
 def test_only_the_holder_of_the_lock_is_signalled(home: Home) -> None:
     layout = home.state("shop")
-    process = subprocess.Popen(stand_in("run", StartOrder("x", str(layout.state), 3)))
+    process = subprocess.Popen(stand_in("run", LaunchSpec("x", str(layout.state), 3)))
     wait(lambda: layout.running.is_file())
     found = holder(layout)
-    assert found == Holder(process.pid, started_at(process.pid) or 0, 3)
+    assert found == LockHolder(process.pid, started_at(process.pid) or 0, 3)
     for other in (
-        Holder(os.getpid(), found.started, 3),
-        Holder(found.pid, found.started + 1, 3),
-        Holder(found.pid, found.started, 4),
-        Holder(0, 0),
-        Holder(1 << 40, 0),
+        LockHolder(os.getpid(), found.started, 3),
+        LockHolder(found.pid, found.started + 1, 3),
+        LockHolder(found.pid, found.started, 4),
+        LockHolder(0, 0),
+        LockHolder(1 << 40, 0),
     ):
         send_signal(layout, other, signal.SIGKILL)
     assert process.poll() is None
@@ -87,6 +87,6 @@ def test_an_end_without_words_is_told_by_its_code() -> None:
 
 
 def test_the_command_of_a_job_is_one_program_with_one_order() -> None:
-    order = StartOrder("v/1", "state", 2, "local[1]", "1g")
-    assert job_command("run", order)[1:4] == ["-m", "headrace.run.job", "run"]
-    assert StartOrder.read(job_command("check", order)[-1]) == order
+    spec = LaunchSpec("v/1", "state", 2, "local[1]", "1g")
+    assert job_command("run", spec)[1:4] == ["-m", "headrace.run.job", "run"]
+    assert LaunchSpec.read(job_command("check", spec)[-1]) == spec

@@ -22,11 +22,11 @@ from headrace.api.server import AppServer
 from headrace.api.threads import Threads
 from headrace.define.layout import Layout
 from headrace.define.settings import AccessSettings, HttpSettings, LogSettings
-from headrace.run.journal import keep_journal
-from headrace.run.order import StartOrder
+from headrace.run.launch_spec import LaunchSpec
+from headrace.run.log_file import log_to_file
 from headrace.server.job_routes import JobRoutes
 from headrace.server.job_supervisor import JobSnapshot
-from headrace.server.stopped_job import JOB_STATE, StoppedJobRoutes
+from headrace.server.stopped_job import JOB_STATE, StoppedJobHandler
 from tests.access.users import bearer, open_access, token_of
 
 HTTP = HttpSettings(port=0)
@@ -38,11 +38,11 @@ class Down:
 
     def __init__(self, folder: Path) -> None:
         project = make_stopped(folder)
-        self.order, self.snapshot = StartOrder(str(folder), str(project.state)), DIED
+        self.spec, self.snapshot = LaunchSpec(str(folder), str(project.state)), DIED
         self.access, self.token = open_access(folder, "")
         self.threads = Threads(4)
         self.answers, self.routes = (
-            StoppedJobRoutes(HTTP, self.access, AccessSettings()),
+            StoppedJobHandler(HTTP, self.access, AccessSettings()),
             JobRoutes(),
         )
         routes = [Route("/{path:path}", self.answer, methods=["GET", "POST"])]
@@ -51,7 +51,7 @@ class Down:
     async def answer(self, request: Request) -> Response:
         request.scope[JOB] = "shop"
         route, inner = self.routes.match(request.scope["path"], request)
-        handler = partial(self.answers.answer, "shop", self.order, self.snapshot, route)
+        handler = partial(self.answers.answer, "shop", self.spec, self.snapshot, route)
         return await AuthorizedEndpoint(self.access, self.threads, route, handler).handle(inner)
 
 
@@ -105,7 +105,7 @@ def test_the_status_says_that_it_is_on_its_way_back(client: httpx.Client) -> Non
 def test_what_a_store_knows_is_told_and_nothing_of_the_project_is_run(
     client: httpx.Client, down: Down, path: str, holds: str
 ) -> None:
-    python = Path(down.order.folder, "functions.py")
+    python = Path(down.spec.folder, "functions.py")
     python.write_text("raise SystemExit('this is the code of a team')\n")
     try:
         answer = client.get(path)
@@ -153,7 +153,7 @@ def test_streams_are_not_asked_because_that_would_start_spark(client: httpx.Clie
 def test_answers_for_a_job_leave_the_servers_own_log_alone(
     client: httpx.Client, tmp_path: Path
 ) -> None:
-    keep_journal(Layout(tmp_path), "server", LogSettings())
+    log_to_file(Layout(tmp_path), "server", LogSettings())
     assert rows(client.get("/v1/views/total"))
     structlog.get_logger().info("a job is started")
     assert "a job is started" in (tmp_path / "headrace.log").read_text()
@@ -192,9 +192,9 @@ def test_a_job_that_is_starting_is_not_said_to_be_starting_again(
 def test_a_job_that_never_ran_has_nothing_to_say_and_no_file_is_made(
     tmp_path: Path, client: httpx.Client, down: Down
 ) -> None:
-    before, down.order = down.order, StartOrder(down.order.folder, str(tmp_path / "state"))
+    before, down.spec = down.spec, LaunchSpec(down.spec.folder, str(tmp_path / "state"))
     try:
         assert client.get("/v1/views/total").status_code == 503
     finally:
-        down.order = before
+        down.spec = before
     assert not (tmp_path / "state").exists()

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from headrace.compile.follow import followed
+from headrace.compile.stream_subscription import subscribed_stream
 from headrace.core.position import Position, PositionRange
 from headrace.define.stream_subscription import read_stream_subscription
 from headrace.serving.stream_feed import StreamFeed, StreamRow, StreamSource
@@ -48,7 +48,7 @@ class Held:
 
 def feed_of(source: StreamSource, events_max: int = 1_000_000) -> StreamFeed:
     """A feed that a test looks at by hand."""
-    return StreamFeed(followed(PLAN, CLICKS), source, threading.RLock(), events_max)
+    return StreamFeed(subscribed_stream(PLAN, CLICKS), source, threading.RLock(), events_max)
 
 
 def joined(feed: StreamFeed, position: Position) -> Subscriber:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.rule import hidden
 from headrace.core.time import MINUTE, SECOND
 from headrace.define.view_subscription import read_subscription

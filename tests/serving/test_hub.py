@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.compile.follow import Followed
+from headrace.compile.stream_subscription import SubscribedStream
 from headrace.core.errors import BadQuery, NotFound, NotReady, Overloaded, Unavailable
 from headrace.core.time import SECOND
 from headrace.define.settings import SubscribeSettings
@@ -21,7 +21,7 @@ from .streams_bench import Held
 SETTINGS = SubscribeSettings(connections_max=2, linger_us=10 * SECOND)
 
 
-def no_events(known: Followed) -> Held:
+def no_events(known: SubscribedStream) -> Held:
     return Held()
 
 

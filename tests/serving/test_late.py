@@ -130,7 +130,7 @@ def test_without_a_watermark_nothing_is_late_and_nothing_is_kept(tmp_path: Path)
     sql = DEFINITIONS.replace(",\n  WATERMARK ts DELAY OF INTERVAL 10 SECONDS", "")
     view = plan_of(sql).view("hits")
     assert view is not None
-    assert not view.tells_lateness
+    assert not view.has_lateness
     assert "_lateness" not in view.map_sql
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.compile.follow import Followed
+from headrace.compile.stream_subscription import SubscribedStream
 from headrace.core.errors import BadQuery, LimitReached, Unavailable
 from headrace.core.position import Position, PositionRange
 from headrace.define.settings import SubscribeSettings
@@ -34,7 +34,7 @@ class Place:
         self.broadcast = self.hub.broadcast
         self.held.appended = partial(self.broadcast.notify, "clicks")
 
-    def _open(self, known: Followed) -> StreamSource:
+    def _open(self, known: SubscribedStream) -> StreamSource:
         self.opened += 1
         return self
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.compile.subscribe import shape_of
+from headrace.compile.view_subscription import shape_of
 from headrace.core.errors import LimitReached
 from headrace.define.settings import SubscribeSettings
 from headrace.define.view_subscription import read_subscription

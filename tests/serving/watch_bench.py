@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace.compile.plan import WatchPlan
-from headrace.compile.watches import shaped, watch_plan
+from headrace.compile.watches import shape_watch, watch_plan
 from headrace.core.time import SECOND
 from headrace.define.definitions import WatchDefinition
-from headrace.run.added import read_kind
-from headrace.run.constants import begin_watches
+from headrace.run.definition_text import parse_kind
+from headrace.run.watch_constants import begin_watches
 from headrace.serving import watches
 from headrace.serving.alerts import Alert, AlertFilter, read_alerts
 from headrace.serving.match_raiser import MatchRaiser
@@ -51,8 +51,8 @@ class WatchBench(Bench):
 
     def plans(self, text: str) -> list[WatchPlan]:
         return [
-            watch_plan(self.project, self.plan, shaped(w))
-            for w in read_kind(text, "w", WatchDefinition)
+            watch_plan(self.project, self.plan, shape_watch(w))
+            for w in parse_kind(text, "w", WatchDefinition)
         ]
 
     def add(self, text: str) -> None:

@@ -81,7 +81,7 @@ def test_what_is_made_known_is_not_seen_outside(spark: Any, analyser: SparkAnaly
             "SELECT ms\nFROM clicks\nWHERE lenght(user) > 1",
             UnknownName,
             "UnknownName: there is no function 'lenght'\n"
-            "  hint: Spark's functions are available, and those that functions.py gives.\n"
+            "  hint: Spark's functions are available, and those defined in functions.py.\n"
             "  at shop.sql:9:7",
         ),
         (

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 
 from headrace.core.errors import EngineFailed
-from headrace.spark.session import check_alive, lost
+from headrace.spark.session import check_alive, connection_lost
 
 
 class Process:
@@ -41,8 +41,8 @@ def test_how_it_ended_and_what_it_was_doing_is_said(
         check_alive(["a build of stream 'clicks'"])
     assert caught.value.message == sentence
     assert caught.value.detail == (
-        "in progress was a build of stream 'clicks'; what was acknowledged is in the log, and the "
-        "next start continues from there."
+        "in progress: a build of stream 'clicks'; acknowledged events are in the log, and the "
+        "next start resumes from there."
     )
     assert "headrace rule remove" in (caught.value.hint or "")
 
@@ -58,6 +58,6 @@ def test_a_process_that_lives_or_was_started_by_others_is_well(
 def test_a_connection_that_broke_is_a_sign_of_its_end_however_deep() -> None:
     outer = RuntimeError("the query failed")
     outer.__cause__ = Py4JNetworkError("Answer from Java side is empty")
-    assert lost(outer)
-    assert lost(ConnectionRefusedError(111, "Connection refused"))
-    assert not lost(ValueError("no"))
+    assert connection_lost(outer)
+    assert connection_lost(ConnectionRefusedError(111, "Connection refused"))
+    assert not connection_lost(ValueError("no"))

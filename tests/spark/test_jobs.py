@@ -70,7 +70,7 @@ def test_the_schedule_stops_during_a_build(spark: Any) -> None:
     pipelines: Any = {"clicks": pipeline}
     schedule = Schedule(pipelines, {}, Settings("s"), lambda kind, fields: None, jobs=jobs)
     schedule.start()
-    schedule._due.build_at = 0
+    schedule._times.build_at = 0
     assert pipeline.begun.wait(60)
     began = time.monotonic()
     schedule.stop()

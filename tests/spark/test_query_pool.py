@@ -160,7 +160,7 @@ def test_waiting_for_a_turn_ends_in_time(users: Make) -> None:
     asks.pool._turns.enter("eve", lambda: None)  # and never leaves
     with pytest.raises(Unavailable) as refused:
         asks.quick("bob").result(30)
-    assert refused.value.message == "no turn for this ad-hoc query came within 0.2 seconds"
+    assert refused.value.message == "this ad-hoc query did not start within 0.2 seconds"
     assert refused.value.detail == "1 run, 1 wait."
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from headrace.core.errors import BadSetting, EngineFailed, Unavailable
 from headrace.define.settings import SparkSettings
-from headrace.spark import archive_of_classes
+from headrace.spark import class_archive
 from headrace.spark.java import find_java
-from headrace.spark.session import EXIT_ON_OOM, MEANING, _base, session_conf, start_session
+from headrace.spark.session import EXIT_ON_OOM, FIXED_CONF, _base, session_conf, start_session
 
 pytestmark = pytest.mark.process
 
@@ -67,7 +67,7 @@ def test_session_prints_nothing_stays_on_loopback_and_dies_with_us(
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path / "conf"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     # A broken archive of classes is ignored without a word too.
-    archive_of_classes.archive_path(find_java()).write_bytes(b"not an archive" * 1000)
+    class_archive.archive_path(find_java()).write_bytes(b"not an archive" * 1000)
     process = launch(tmp_path / "a work")
     assert process.stdout is not None
     assert process.stdout.readline() == "3 from the file\n"
@@ -89,10 +89,10 @@ def test_archive_is_used_only_where_there_is_one(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     java = find_java()
-    assert archive_of_classes.archive_options(java) == ""
-    archive_of_classes.archive_path(java).write_bytes(b"x")
-    assert str(tmp_path) in archive_of_classes.archive_options(java)
-    assert archive_of_classes.make_class_archive() == archive_of_classes.archive_path(java)
+    assert class_archive.archive_options(java) == ""
+    class_archive.archive_path(java).write_bytes(b"x")
+    assert str(tmp_path) in class_archive.archive_options(java)
+    assert class_archive.make_class_archive() == class_archive.archive_path(java)
 
 
 def test_user_file_wins_over_our_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,18 +126,18 @@ def test_java_options_of_the_user_follow_ours(tmp_path: Path) -> None:
     assert conf["spark.driver.extraJavaOptions"].endswith(f" {EXIT_ON_OOM} -Da=b")
 
 
-@pytest.mark.parametrize("key", MEANING)
+@pytest.mark.parametrize("key", FIXED_CONF)
 def test_settings_of_meaning_cannot_be_changed(tmp_path: Path, key: str) -> None:
-    assert session_conf(SparkSettings(), tmp_path, {key: "x"})[key] == MEANING[key]
+    assert session_conf(SparkSettings(), tmp_path, {key: "x"})[key] == FIXED_CONF[key]
     with pytest.raises(BadSetting) as caught:
         session_conf(SparkSettings(conf={key: "x"}), tmp_path, {})
     assert caught.value.message == (
-        f"spark.conf may not set {key}: the meaning of every view depends on it"
+        f"spark.conf may not set {key}: the results of all views depend on it"
     )
 
 
 def test_running_session_has_the_settings_of_meaning(spark: Any) -> None:
-    assert {key: spark.conf.get(key) for key in MEANING} == MEANING
+    assert {key: spark.conf.get(key) for key in FIXED_CONF} == FIXED_CONF
 
 
 @pytest.mark.usefixtures("spark")
@@ -157,7 +157,7 @@ def test_master_that_does_not_answer_is_said_soon(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, "spark://127.0.0.1:9", str(tmp_path)]
     env = os.environ | {"PYTHONPATH": os.getcwd()}
     answer = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    assert "Unavailable: the Spark master spark://127.0.0.1:9 does not answer" in answer.stderr
+    assert "Unavailable: the Spark master spark://127.0.0.1:9 does not respond" in answer.stderr
     assert time.monotonic() - began < 10
     assert Unavailable.exit_code == 5
 

@@ -16,11 +16,11 @@ from chance import PROVE, drawn
 from engines import Parts, compile_sql
 from sqlglot import exp
 
-from headrace.compile.calls import aggregates_in
+from headrace.compile.calls import has_aggregate
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, parse_read, sql_of
-from headrace.spark.certain import uncertain
+from headrace.spark.determinism import nondeterministic_part
 from tests.laws.test_one_meaning import shown
 
 SOME, TOGETHER = 80, 40
@@ -57,7 +57,7 @@ def known(spark: Any, examples: list[str]) -> dict[str, Any]:
             frame = spark.sql(example)
         except Exception:  # it needs a setting that is not ours
             continue
-        if not uncertain(frame, example):
+        if not nondeterministic_part(frame, example):
             found[example] = frame
     assert len(found) > len(examples) * 0.8
     return found
@@ -114,7 +114,7 @@ def _is_scalar(item: exp.Expr) -> bool:
     makes_rows = {"explode", "posexplode", "inline", "stack", "json_tuple", "variant_explode"}
     names = {node.name.lower() for node in item.find_all(exp.Anonymous)}
     names |= {node.key for node in item.find_all(exp.Func)}
-    return not aggregates_in(item) and not makes_rows & {n.removesuffix("_outer") for n in names}
+    return not has_aggregate(item) and not makes_rows & {n.removesuffix("_outer") for n in names}
 
 
 def _definitions(items: list[str], held: set[str]) -> str:

@@ -61,7 +61,7 @@ FOLLOWED = [path.stem for path in PATHS if path.stem.startswith(("idle_", "match
 # it is.
 REFUSED = {
     "running_two_keys": "stream 'shares' has two different PARTITION BY",
-    "running_counted": "a window in the order of events cannot follow running values",
+    "running_counted": "a window over ordered events cannot read running values",
 }
 BUILT = [path for path in PATHS if path.stem not in REFUSED]
 # Patterns have tests of their own that need no Spark for each case, and stories of joined streams

@@ -1,4 +1,4 @@
-/** Alerts as they come, by rule; what matched; acknowledge and mute. */
+/** Live alerts by rule, with their rows; acknowledge and mute. */
 
 import { useEffect, useState } from "preact/hooks";
 import { grouped, openBySeverity, type ShownGroup, severityTone } from "../alerts";
@@ -26,7 +26,7 @@ import {
 import { Table } from "../ui/table";
 import type { Alert, RuleStatus } from "../wire";
 
-/** So many of each rule are shown first, and so many more at a time. */
+/** The number of alerts of each rule that are shown first, and that are added per page. */
 const FIRST = 20;
 const MORE = 100;
 const STATES = ["open", "acknowledged", "suppressed", "muted", "backfilled", "all"] as const;
@@ -104,7 +104,7 @@ export function AlertsPage() {
         {asked.value && !groups.length && (
           <Panel>
             <Empty title={state === "open" ? "Nothing is open" : "No such alert"}>
-              <p>Rules are evaluated with every epoch; what they find appears here by itself.</p>
+              <p>Rules are evaluated with every epoch; new alerts appear here.</p>
             </Empty>
           </Panel>
         )}
@@ -306,7 +306,7 @@ function AlertPanel({
             <div class="row">
               <input
                 class="input grow"
-                placeholder="A note, if you like"
+                placeholder="A note (optional)"
                 aria-label="Note"
                 value={note}
                 onInput={(event) => setNote(event.currentTarget.value)}

@@ -1,5 +1,5 @@
-/** The audit log: every change and every refusal, by user, decision, deed and words. The server
- *  chooses among all there are; what is chosen is in the address.
+/** The audit log: every change and every refusal, filtered by user, decision, action and words. The
+ *  server applies the filter, which is part of the address.
  */
 
 import { useRef } from "preact/hooks";
@@ -65,7 +65,7 @@ export function AuditLog() {
             value={what ?? ""}
             onChange={(event) => choose({ what: event.currentTarget.value })}
           >
-            <option value="">whatever was done</option>
+            <option value="">all actions</option>
             {deeds.map((one) => (
               <option key={one} value={one}>
                 {spoken(one)}
@@ -90,11 +90,7 @@ export function AuditLog() {
         </p>
       )}
       {value &&
-        (entries.length ? (
-          <Entries of={entries} />
-        ) : (
-          <p class="empty muted">No entry like this.</p>
-        ))}
+        (entries.length ? <Entries of={entries} /> : <p class="empty muted">No matching entry.</p>)}
       {(before || entries.length === SHOWN) && (
         <div class="row" style={{ padding: "10px 16px" }}>
           {before && (
@@ -113,10 +109,10 @@ export function AuditLog() {
   );
 }
 
-/** Another choice begins with the newest again. */
+/** Another filter starts with the newest entries. */
 const choose = (query: Record<string, string>) => amend({ ...query, before: null });
 
-/** What was chosen or seen so far, so that a choice does not hide the others. */
+/** The values seen so far, so that a filter does not hide the other options. */
 function useSeen(chosen: string | undefined, values: string[]): string[] {
   const seen = useRef(new Set<string>());
   for (const value of chosen ? [chosen, ...values] : values) seen.current.add(value);

@@ -1,7 +1,7 @@
-/** The SQL editor, a part of its own because CodeMirror is larger than the rest of the console.
+/** The SQL editor, a bundle of its own because CodeMirror is larger than the rest of the console.
  *
- * It lives in a shadow root: there CodeMirror hands its styles over as objects and not as text,
- * which the server's content policy would refuse.
+ * It is in a shadow root: there CodeMirror adds its styles as objects and not as inline text, which
+ * the server's content security policy rejects.
  */
 
 import {
@@ -182,7 +182,7 @@ function completing(catalog: Catalog) {
         (context) => {
           const word = context.matchBefore(/\w+/);
           const from = word?.from ?? context.pos;
-          // Behind a dot the columns of what stands before it are meant, which the schema knows.
+          // After a dot, the schema completes the columns of the relation before it.
           if (context.state.sliceDoc(from - 1, from) === "." || !(word || context.explicit))
             return null;
           const options = columnsIn(context.state.doc.toString(), catalog);

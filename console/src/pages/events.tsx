@@ -1,4 +1,4 @@
-/** Events of a stream: the newest, those that say something, one and what became of it, dead letters. */
+/** Events of a stream: newest events, search, the trace of one event, and dead letters. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { api } from "../api";
@@ -161,7 +161,7 @@ function Tail({ stream }: { stream: string }) {
         !events.length &&
         (asked ? (
           <Panel>
-            <Empty title="No event says this">
+            <Empty title="No matching event">
               <p>{plural(value.scanned, "record")} looked at.</p>
             </Empty>
           </Panel>
@@ -340,7 +340,7 @@ function SendForm({
     event.preventDefault();
     setProblem(null);
     try {
-      // One event is one line; a text that is not valid JSON is sent unchanged.
+      // One event per line; a text that is not valid JSON is sent unchanged.
       const receipt = await api.send(stream, compact(text));
       const [at] = receipt.offsets;
       say(

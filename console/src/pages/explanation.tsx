@@ -1,4 +1,4 @@
-/** What an answer speaks for: behind the badges of freshness and exactness. */
+/** Explains the badges of freshness and exactness of an answer. */
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
@@ -18,7 +18,7 @@ export function Explanation({
   onClose: () => void;
 }) {
   return (
-    <Dialog title={`What the answer of ${name} speaks for`} kind="side" onClose={onClose}>
+    <Dialog title={`Freshness and exactness of ${name}`} kind="side" onClose={onClose}>
       {Object.entries(answer.as_of).map(([stream, as]) => {
         const more = about?.freshness.find((one) => one.stream === stream);
         return (
@@ -77,7 +77,9 @@ export function Explanation({
               </p>
             )}
             {as.provisional && (
-              <p>An event came out of order that only batch can place. The next generation will.</p>
+              <p>
+                An event arrived out of order that only batch can process. The next generation will.
+              </p>
             )}
           </section>
         );

@@ -1,4 +1,4 @@
-/** What an empty page teaches: a command that sends the first event. */
+/** An empty page with a command that sends the first event. */
 
 import { api } from "../api";
 import { BEARER, base } from "../snippets";

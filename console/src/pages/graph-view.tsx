@@ -1,5 +1,5 @@
-/** The drawn graph: nodes are buttons, edges are one SVG under them. Numbers change in place. What
- *  does not fit is scrolled to, by the browser or by dragging. */
+/** The topology graph: nodes are buttons, edges are one SVG below them. Metrics are updated in place. A
+ *  large graph is scrolled, by the browser or by dragging. */
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { brief, rate, short } from "../format";
@@ -18,8 +18,8 @@ import {
 import { Button, Dot } from "../ui/parts";
 import type { Edge, Node } from "../wire";
 
-const ASIDE = 330; // what is said of a node covers so much at the right
-const FOOT = 40; // where the key and the buttons are
+const ASIDE = 330; // the width of the panel of a node at the right
+const FOOT = 40; // the height of the legend and the buttons
 
 export function GraphView({
   nodes,
@@ -34,7 +34,7 @@ export function GraphView({
   nodes: Node[];
   edges: Edge[];
   chosen: string | null;
-  focus: string | null; // where to look first
+  focus: string | null; // the node to scroll to first
   lit: ReadonlySet<string>;
   onChoose: (id: string | null) => void;
   tall: boolean;
@@ -46,7 +46,7 @@ export function GraphView({
   const byId = useMemo(() => new Map(laid.nodes.map((node) => [node.id, node])), [laid]);
   const { scale, zoom, fit } = useScale(box, laid);
   const drag = useDrag(box, zoom);
-  // Where to look is scrolled to, and what is said of a chosen node must not hide it.
+  // Scrolls to the focus; the panel of a selected node must not cover it.
   useEffect(() => {
     const at = byId.get(chosen ?? focus ?? "");
     if (!at) return;
@@ -131,7 +131,7 @@ function Sample({ kind, width, text }: { kind: string; width: number; text: stri
   );
 }
 
-/** How large it is drawn; what was in the middle stays there when that changes. */
+/** The scale of the graph; its centre stays when the scale changes. */
 function useScale(box: { current: HTMLElement | null }, laid: { width: number; height: number }) {
   const [scale, setScale] = useState(SCALE_FIRST);
   const middle = useRef<{ x: number; y: number } | null>(null);
@@ -177,7 +177,7 @@ function useDrag(box: { current: HTMLElement | null }, zoom: (factor: number) =>
   }, []);
   const on = {
     onPointerDown(event: PointerEvent) {
-      // A finger scrolls by itself.
+      // Touch scrolls natively.
       if (event.pointerType === "touch" || (event.target as HTMLElement).closest("button")) return;
       from.current = { x: event.clientX, y: event.clientY };
       box.current!.setPointerCapture(event.pointerId);
@@ -244,7 +244,7 @@ function NodeCard({
 export const loadTone = (share: number): string =>
   share >= 1 ? "bad" : share >= 0.8 ? "warn" : "";
 
-/** The numbers that say most of a node: what flows, what waits, how far behind time it is. */
+/** The main metrics of a node: rate, lag, and distance to the watermark. */
 function numbers(node: Node) {
   const said: [string, string][] = [];
   if (node.rate !== null) said.push(["", rate(node.rate)]);

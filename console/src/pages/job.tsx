@@ -1,4 +1,4 @@
-/** One job of a server: what is wrong and what to do, its log, its versions, and commands. */
+/** One job of a server: its problem and what to do, its log, its versions, and commands. */
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
@@ -213,7 +213,7 @@ function Log({
   return (
     <Panel
       title="Log"
-      note="what its process said last"
+      note="the last lines of its process"
       actions={
         <select
           class="input"
@@ -234,7 +234,7 @@ function Log({
         (of.length ? (
           <Code text={of.join("\n")} wrap end />
         ) : (
-          <p class="muted">It has said nothing yet.</p>
+          <p class="muted">It has no output yet.</p>
         ))}
     </Panel>
   );

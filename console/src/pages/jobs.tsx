@@ -1,4 +1,4 @@
-/** The jobs of a server: how each is, and how to submit one. */
+/** The jobs of a server with their states, and how to submit one. */
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
@@ -101,7 +101,7 @@ export const State = ({ of }: { of: JobStatus }) => (
   </Badge>
 );
 
-/** Where the console of a job is, seen from the server's own. */
+/** The address of a job's console, relative to the server's. */
 export const jobConsole = (name: string): string => `v1/jobs/${encodeURIComponent(name)}/api/`;
 
 function JobTable({ of }: { of: JobStatus[] }) {
@@ -242,7 +242,7 @@ async function contentOf(file: File): Promise<Blob> {
   }
 }
 
-/** A form with the file of a project; what the server finds wrong with it is shown under it. */
+/** A form for the file of a project; errors of the server are shown below it. */
 export function Upload({
   verb,
   send,

@@ -1,4 +1,4 @@
-/** The late events of a view's windows: how many, by how much, and who absorbed them. */
+/** The late events of a view's windows: how many, how late, and which layer has included them. */
 
 import { api } from "../api";
 import { cell, count, duration, percent } from "../format";

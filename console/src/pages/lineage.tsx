@@ -1,4 +1,4 @@
-/** Columns and what they are made of: boxes of columns, lines between them. */
+/** The lineage of columns: boxes of columns, lines between them. */
 
 import dagre from "@dagrejs/dagre";
 import { useMemo, useState } from "preact/hooks";
@@ -119,10 +119,10 @@ function Touched({ lineage, object }: { lineage: Lineage; object: string }) {
   );
 }
 
-/** The objects to draw: all, or those that share a line of descent with one. */
+/** The objects to draw: all, or those upstream and downstream of one. */
 function shownObjects(lineage: Lineage, catalog: Catalog, object: string): Set<string> {
   if (!object) {
-    // A view that is made of nothing that is known, as the ledger of alerts, would only stand about.
+    // A view without known sources, such as the ledger of alerts, is not drawn.
     const made = new Set(lineage.columns.map((one) => one.object));
     return new Set(
       [...kinds(catalog)]

@@ -1,4 +1,4 @@
-/** How good the events are: lateness, duplicates, unreadable ones, drift, and the balance. */
+/** Data quality: lateness, duplicates, dead letters, schema drift, and the balance. */
 
 import { api } from "../api";
 import { count, duration, percent, plural, short } from "../format";

@@ -1,4 +1,4 @@
-/** The workbench: ask in SQL, see the plan, the rows or a chart, take them along, make a view of it. */
+/** The query page: run SQL, show the plan, the rows or a chart, export them, make it a view. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { api, Problem } from "../api";
@@ -89,7 +89,7 @@ export function QueryPage() {
     const since = Date.now();
     running.current = id;
     const show = (next: Result) => {
-      // An answer that was overtaken is nobody's.
+      // An outdated response is dropped.
       if (running.current !== id) return;
       running.current = null;
       setResult(next);
@@ -239,7 +239,7 @@ function EditorHost({
       if (ended) return;
       const editor = makeEditor(host.current!, latest.current, { run: onRun, change: onChange });
       made.current = editor;
-      // Who types already, into a parameter perhaps, goes on there.
+      // Does not take the focus from a field in which the user types.
       if (document.activeElement === document.body) editor.focus();
       api.ask("catalog").then(
         (catalog) => !ended && editor.setCatalog(catalog),
@@ -373,7 +373,8 @@ function PlanPanel({ plan }: { plan: QueryPlan }) {
 }
 
 function HistoryList({ of, onPick }: { of: Past[]; onPick: (sql: string) => void }) {
-  if (!of.length) return <p class="empty muted">What you run is kept here, in this browser.</p>;
+  if (!of.length)
+    return <p class="empty muted">The queries that you run are stored here, in this browser.</p>;
   return (
     <div class="table-scroll">
       <table class="table">

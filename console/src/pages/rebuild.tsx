@@ -1,4 +1,4 @@
-/** Rebuilding a view: asks first, then tells how far it is and how long it will still take. */
+/** Rebuilding a view: asks for confirmation, then shows progress and remaining time. */
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
@@ -10,7 +10,7 @@ import { useAsked } from "../ui/hooks";
 import { Button, Confirm, Notice, say } from "../ui/parts";
 import { allows, me } from "../who";
 
-/** What was asked for in this window, by view: busy, or why it failed. It outlives the page, as a rebuild does. */
+/** The rebuilds that this window requested, by view: busy, or the error. Kept when the page changes. */
 const asked = store<Record<string, "busy" | Error>>({});
 
 function rebuild(name: string): void {
@@ -60,7 +60,7 @@ function Asking({ name, onClose }: { name: string; onClose: () => void }) {
   );
 }
 
-/** Shown while a rebuild of the view waits or runs, whoever asked for it. */
+/** Shown while a rebuild of the view waits or runs, whoever requested it. */
 export function RebuildProgress({ name }: { name: string }) {
   const mine = useStore(asked)[name];
   const about = useAsked(() => api.ask("about_view", { view: name }), [name, mine], 5000);

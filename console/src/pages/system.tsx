@@ -1,4 +1,4 @@
-/** The machine's side: process, Spark, disk and how long it lasts, versions, settings. */
+/** Process, Spark, disk and its remaining time, versions, settings. */
 
 import { useState } from "preact/hooks";
 import { api } from "../api";

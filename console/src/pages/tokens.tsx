@@ -1,4 +1,4 @@
-/** Tokens without their secrets, and making one: its secret is shown once. */
+/** Tokens without their secrets, and creating one: its secret is shown once. */
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
@@ -33,7 +33,9 @@ export function TokenTable({
       </p>
     );
   if (!of.length)
-    return <p class="muted">No token yet. One lets a user in, and programs that act for them.</p>;
+    return (
+      <p class="muted">No token yet. A token authenticates a user, or a program of that user.</p>
+    );
   return (
     <>
       <Table
@@ -94,7 +96,7 @@ export function TokenTable({
 }
 
 function Carries({ of: { may, on } }: { of: Token }) {
-  if (!may.length && !on.length) return <span class="muted">all that its user may</span>;
+  if (!may.length && !on.length) return <span class="muted">all grants of its user</span>;
   return (
     <>
       {may.join(", ") || "all"}
@@ -152,7 +154,7 @@ export function NewToken({
     return (
       <Dialog title={`A token of ${of}`} onClose={onClose}>
         <p>
-          <strong>Copy it now: it is shown this once.</strong> Only its digest is kept.
+          <strong>Copy it now: it is shown this once.</strong> Only its digest is stored.
         </p>
         <Code text={secret} wrap />
         <p class="muted small">

@@ -1,4 +1,4 @@
-/** The landing page: the live graph, and under it every view as a small live chart. */
+/** The landing page: the live graph, and every view as a small live chart. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { count, duration, percent, plural, rate } from "../format";
@@ -124,14 +124,14 @@ function Graph({ of, tall, onTall }: { of: Topology; tall: boolean; onTall: () =
     [of, focus, all, large],
   );
   const tied = useMemo(() => new Set(of.edges.flatMap((edge) => [edge.source, edge.target])), [of]);
-  // A view that nothing flows to, as the ledger of alerts, is in the table alone.
+  // A view without inputs, such as the ledger of alerts, is only in the table.
   const nodes = of.nodes.filter(
     (node) => shown.has(node.id) && (node.kind !== "view" || tied.has(node.id)),
   );
   const chosen = asked && known.has(asked) ? of.nodes.find((node) => node.id === asked)! : null;
   const chain = clicked ? causes(of.nodes, clicked) : [];
   const lit = new Set(chain.length > 1 ? chain.map((node) => node.id) : []);
-  // A click on a node that is not well leads to what explains it.
+  // A click on a node with a problem shows the path to its cause.
   const choose = (id: string | null) => {
     setClicked(id);
     amend({ node: id ? (causes(of.nodes, id).at(-1)?.id ?? id) : null });
@@ -140,7 +140,7 @@ function Graph({ of, tall, onTall }: { of: Topology; tall: boolean; onTall: () =
   return (
     <Panel
       flush
-      title={worst(of.nodes) === "bad" ? "Something needs you" : "Flow"}
+      title={worst(of.nodes) === "bad" ? "A problem needs attention" : "Flow"}
       note={
         large && !all
           ? `${nodes.length} of ${of.nodes.length} nodes, around ${of.nodes.find((node) => node.id === focus)?.name ?? ""}`
@@ -231,7 +231,7 @@ function Graph({ of, tall, onTall }: { of: Topology; tall: boolean; onTall: () =
   );
 }
 
-/** Where more is said of a node. */
+/** The page with the details of a node. */
 export function nodeLink(node: Pick<Node, "kind" | "name" | "id">): [string, string] | null {
   const name = node.name;
   switch (node.kind) {

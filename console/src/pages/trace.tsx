@@ -1,4 +1,4 @@
-/** One event, and what became of it: log, epoch, master, generation, rows, alerts. */
+/** The trace of one event: log, epoch, master, generation, rows, alerts. */
 
 import type { ComponentChildren } from "preact";
 import { api } from "../api";
@@ -57,17 +57,17 @@ export function TracePanel({
             <Stop
               title={
                 value.epoch
-                  ? `Epoch ${value.epoch.number} counted it`
-                  : "No epoch is known to have counted it"
+                  ? `Epoch ${value.epoch.number} processed it`
+                  : "No epoch is known that has processed it"
               }
               waits={!value.epoch}
             >
               {value.epoch ? (
                 <Ago at={value.epoch.committed_at} />
               ) : event.status === "event" ? (
-                "speed has not taken it yet, or it is too long ago"
+                "speed has not committed it yet, or its epoch is not stored any more"
               ) : (
-                "only events are counted"
+                "only events are processed"
               )}
             </Stop>
             <Stop
@@ -77,7 +77,7 @@ export function TracePanel({
             <Stop
               title={
                 value.generation
-                  ? `Generation ${value.generation.number} has it`
+                  ? `Generation ${value.generation.number} includes it`
                   : "It waits for the next generation"
               }
               waits={!value.generation}
@@ -87,7 +87,7 @@ export function TracePanel({
           </ol>
           {value.views.length > 0 && (
             <section class="stack tight">
-              <h2>Rows in which it counts</h2>
+              <h2>Rows that include it</h2>
               {value.views.map((one, index) => (
                 <div class="notice" key={index}>
                   <div class="grow">

@@ -1,4 +1,4 @@
-/** Users with their grants and tokens, and the audit log; for those who may not manage, their own. */
+/** Users with their grants and tokens, and the audit log; only oneself without `manage`. */
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
@@ -54,7 +54,7 @@ export function UsersPage() {
   const tokens = useAsked(async () => (await api.ask("tokens")).tokens, [], 10_000);
   const again = () => {
     for (const one of [users, grants, tokens]) one.again();
-    // One may have changed what one may do oneself.
+    // The change may affect the grants of the signed-in user.
     void api.ask("session").then(me.set, () => undefined);
   };
   const tab: Tab = TABS.find(([key]) => key === query.tab)?.[0] ?? "users";
@@ -120,7 +120,7 @@ export function UsersPage() {
             <AuditLog />
           ) : (
             <Panel>
-              <Needs what="Those who read the audit log" may="audit" on="*" user={who.user} />
+              <Needs what="Reading the audit log" may="audit" on="*" user={who.user} />
             </Panel>
           ))}
       </div>
@@ -217,7 +217,7 @@ const Granted = ({ of }: { of: { may: string; on: string } }) => (
   </Badge>
 );
 
-/** What one sees of users who may not manage them: oneself. */
+/** The page of a user who may not manage users: only their own entry. */
 function Yourself() {
   const who = useStore(me)!;
   return (
@@ -252,7 +252,7 @@ function Yourself() {
         )}
       </Panel>
       <Panel>
-        <Needs what="Those who see and change all users" may="manage" on="*" user={who.user} />
+        <Needs what="Managing users" may="manage" on="*" user={who.user} />
       </Panel>
     </div>
   );

@@ -1,4 +1,4 @@
-/** One view: its live answer, how fresh and how exact it is, its late events, its definition. */
+/** One view: its live answer, freshness and exactness, late events, and definition. */
 
 import { useState } from "preact/hooks";
 import { api, Problem, type Row } from "../api";
@@ -144,7 +144,7 @@ function Live({
         {answer.rows.length ? (
           <AnswerChart answer={answer} measure={query.measure} height={260} label={name} />
         ) : (
-          <p class="muted">The view is empty: no event has come that counts in it.</p>
+          <p class="muted">The view is empty: no event belongs to it yet.</p>
         )}
       </Panel>
       <Panel
@@ -160,7 +160,7 @@ function Live({
   );
 }
 
-/** How many rows the table has, and which of how many they are. */
+/** The number of rows in the table, and of how many in total. */
 function shownOf(answer: Answer, wished?: string): string {
   const [shown, all] = [Math.min(answer.rows.length, ROWS_MAX), answer.total ?? answer.rows.length];
   const rows = `${count(shown)} of ${plural(all, "row")}`;
@@ -170,7 +170,7 @@ function shownOf(answer: Answer, wished?: string): string {
 }
 
 function Badges({ answer, at, onPress }: { answer: Answer; at: number; onPress: () => void }) {
-  useStore(now); // older, each second
+  useStore(now); // updates the age each second
   const here = connected(useStore(linked));
   const fresh = freshness(answer, performance.now() - at, here);
   const exact = exactness(answer, here);
@@ -276,7 +276,9 @@ function Definition({ about, problem }: { about: ViewDetail | null; problem: Err
               ]}
             />
           ) : (
-            <p class="empty muted">It is read from other views; nothing is kept for it.</p>
+            <p class="empty muted">
+              It is computed from other views when it is read, so it has no versions.
+            </p>
           )}
         </Panel>
       </div>

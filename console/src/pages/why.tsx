@@ -1,4 +1,4 @@
-/** The events behind one row, those left out, and how the row came about. */
+/** The events of one row, those left out, and the replay of the row. */
 
 import { useState } from "preact/hooks";
 import { api, type Row } from "../api";
@@ -45,7 +45,7 @@ export function WhyPanel({
 function Behind({ view, keys }: { view: string; keys: Record<string, string> }) {
   const { value, problem } = useAsked(() => api.why(view, keys), [view, JSON.stringify(keys)]);
   if (problem) return <Notice of={problem} />;
-  if (!value) return <Waiting what="Looking through the log" />;
+  if (!value) return <Waiting what="Searching the log" />;
   return (
     <>
       <p class="row">

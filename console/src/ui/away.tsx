@@ -1,4 +1,4 @@
-/** Said above every screen while the server is not connected. */
+/** The banner above every screen while the server is not connected. */
 
 import { serverNow } from "../clock";
 import { clock, duration } from "../format";
@@ -7,13 +7,13 @@ import { now, status } from "../live";
 import { useStore } from "../store";
 import { Dot } from "./parts";
 
-/** Before the first answer nothing is shown that could be old. */
+/** False before the first response: nothing on the screen is outdated yet. */
 export const isAway = (of: Link): boolean =>
   !connected(of) && (of.state === "lost" || status.get() !== null);
 
 export function Away() {
   const of = useStore(link);
-  useStore(now); // for how long, each second
+  useStore(now); // updates the duration each second
   if (!isAway(of)) return null;
   return (
     <div class="away-banner" role="alert">

@@ -1,4 +1,4 @@
-/** Charts: lines on a canvas (uPlot), bars and figures in HTML, sparks in SVG. */
+/** Charts: lines on a canvas (uPlot), bars and figures in HTML, sparklines in SVG. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
@@ -31,7 +31,7 @@ export function AnswerChart({
   return <p class="muted">No number to draw yet.</p>;
 }
 
-/** Which number is drawn, where there are several. */
+/** Chooses the number to draw, if there are several. */
 export function MeasureSelect({
   of,
   value,
@@ -163,7 +163,7 @@ function options(
   };
 }
 
-/** What is after the watermark may still change: a veil says so. */
+/** Shades the range after the watermark, which may still change. */
 function shade(u: uPlot, from: number | null): void {
   const { left, width, top, height } = u.bbox;
   if (from === null) return;

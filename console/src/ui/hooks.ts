@@ -1,4 +1,4 @@
-/** Asking the server from a component. */
+/** Hooks for requests of a component. */
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { keep, kept } from "../kept";
@@ -10,8 +10,8 @@ export interface Asked<T> {
   again: () => void;
 }
 
-/** The answer to a question, asked anew when `deps` change, and every so often if that is said.
- *  The last answer stays while the next one is fetched; one that was overtaken is dropped. */
+/** The result of a request, sent again when `deps` change, and at an interval if there is one.
+ *  The last result stays while the next one is fetched; outdated responses are dropped. */
 export function useAsked<T>(
   ask: () => Promise<T>,
   deps: readonly unknown[],
@@ -41,7 +41,7 @@ export function useAsked<T>(
       turn.current += 1;
     };
   }, [run]);
-  // By itself, so that what was answered stays when it is no longer asked for again.
+  // A separate effect, so that the result stays when the interval is removed.
   useEffect(() => {
     if (!everyMs) return;
     let timer = 0;
@@ -59,7 +59,7 @@ export function useAsked<T>(
   return { ...state, loading, again: () => void run() };
 }
 
-/** A value that the browser remembers for its user. */
+/** A value that the browser stores for its user. */
 export function useKept<T>(name: string, first: T): [T, (next: T) => void] {
   const [value, setValue] = useState<T>(() => kept(name, first));
   const set = useCallback(

@@ -1,4 +1,4 @@
-/** The navigation, with how the project is doing. */
+/** The navigation, with the state of the project. */
 
 import { useEffect, useState } from "preact/hooks";
 import { openBySeverity, severityTone } from "../alerts";
@@ -122,7 +122,7 @@ export function Nav({
   );
 }
 
-/** Who has signed in, and the way out. */
+/** The signed-in user, and sign-out. */
 function Account() {
   const who = useStore(me);
   const leave = async () => {
@@ -156,7 +156,7 @@ const WORDS = { connecting: "connecting", live: "live", asking: "every 2 s", los
 function LinkState() {
   const of = useStore(linked);
   const { state } = of;
-  useStore(now); // for how long, each second
+  useStore(now); // updates the duration each second
   const tone = state === "lost" ? "bad" : state === "connecting" ? "idle" : "ok";
   const long = state === "lost" ? ` for ${duration(lasting(of))}` : "";
   return (

@@ -1,4 +1,4 @@
-/** The head of a screen and the room under it. */
+/** The header of a screen and its content. */
 
 import type { ComponentChildren } from "preact";
 

@@ -1,4 +1,4 @@
-/** Jump to anything by name, and the list of keys. */
+/** The command palette, and the list of keyboard shortcuts. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { status, topology } from "../live";

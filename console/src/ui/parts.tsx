@@ -1,4 +1,4 @@
-/** The small parts that every screen is made of. Text is only ever rendered as text. */
+/** The basic components of all screens. Text is never rendered as HTML. */
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -21,7 +21,7 @@ export function Dot({ tone, beat }: { tone: Tone; beat?: boolean }) {
   );
 }
 
-/** How a view is; of a state that is not known nothing good is said. */
+/** The badge of a view's state; an unknown state is not shown as good. */
 export const viewTone = (state: string): Tone =>
   state === "building" ? "warn" : state === "live" || state === "read" ? "ok" : "idle";
 
@@ -140,7 +140,7 @@ export function Facts({ of }: { of: [string, ComponentChildren][] }) {
   );
 }
 
-/** How long ago, with the moment itself when pointed at. */
+/** A relative time, with the timestamp as its tooltip. */
 export function Ago({ at }: { at: string | number | null | undefined }) {
   const time = useStore(now);
   return (
@@ -194,7 +194,7 @@ export function CopyButton({
 const TOKEN =
   /(--[^\n]*)|('(?:[^']|'')*')|\b(SELECT|FROM|WHERE|GROUP|BY|ORDER|HAVING|LIMIT|AS|CREATE|VIEW|STREAM|TABLE|RULE|WATCH|SINK|INTO|WITH|WINDOW|JOIN|LEFT|RIGHT|FULL|INNER|OUTER|ON|AND|OR|NOT|IN|IS|NULL|CASE|WHEN|THEN|ELSE|END|INTERVAL|DISTINCT|FILTER|UNION|ALL|SEVERITY|SUPPRESS|FOR|PER|NOTIFY|PATTERN|DEFINE|MEASURES|PARTITION|WITHIN|MATCH_RECOGNIZE|WATERMARK|DELAY|OF|DESC|ASC|LIKE|BETWEEN|USING|LOCATION)\b/gi;
 
-/** SQL with its words told apart; every piece is a text node. */
+/** Highlighted SQL; every piece is a text node. */
 export function Sql({ text }: { text: string }) {
   const pieces: ComponentChildren[] = [];
   let from = 0;
@@ -208,7 +208,7 @@ export function Sql({ text }: { text: string }) {
   return <Block copy={text}>{pieces}</Block>;
 }
 
-/** `end` shows the last lines first, as one reads a log. */
+/** `end` scrolls to the last lines, as for a log. */
 export function Code({ text, wrap, end }: { text: string; wrap?: boolean; end?: boolean }) {
   return (
     <Block copy={text} wrap={wrap} end={end}>
@@ -225,7 +225,7 @@ function Block({
 }: Children & { copy: string; wrap?: boolean; end?: boolean }) {
   const ref = useRef<HTMLPreElement>(null);
   const follows = useRef(Boolean(end));
-  // Whoever has scrolled up to read is left there.
+  // Does not scroll if the user has scrolled up.
   const scrolled = ({ currentTarget: at }: { currentTarget: HTMLPreElement }) => {
     follows.current = Boolean(end) && at.scrollHeight - at.clientHeight - at.scrollTop < 40;
   };
@@ -251,7 +251,7 @@ function Block({
   );
 }
 
-/** A page without content says what to do about it. */
+/** An empty page, with what to do next. */
 export function Empty({
   title,
   children,
@@ -306,7 +306,7 @@ export function Switch<T extends string>({
   label: string;
 }) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is of a form; these buttons act at once.
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset belongs to a form; these buttons act immediately.
     <div class="switch" role="group" aria-label={label}>
       {of.map(([key, name]) => (
         <button type="button" key={key} aria-pressed={key === value} onClick={() => onChange(key)}>
@@ -368,7 +368,7 @@ export function Dialog({
   const ref = useRef<HTMLDialogElement>(null);
   useEffect(() => ref.current?.showModal(), []);
   const outside = ({ clientX: x, clientY: y }: MouseEvent) => {
-    // By the place and not by the target, which is the dialog itself also where its scrollbar is.
+    // By coordinates, because the target is the dialog for its scrollbar too.
     const { left, right, top, bottom } = ref.current!.getBoundingClientRect();
     if (x < left || x > right || y < top || y > bottom) onClose();
   };
@@ -383,7 +383,7 @@ export function Dialog({
   );
 }
 
-/** Asks before something is done; stays open with what is wrong if it cannot be. */
+/** Asks for confirmation; stays open with the error if the action fails. */
 export function Confirm({
   title,
   verb,
@@ -424,7 +424,7 @@ export function Confirm({
   );
 }
 
-/** Says what one would need to be allowed something, and who can give it. */
+/** Shows which grant is missing, and who can give it. */
 export function Needs({
   what,
   may,
@@ -437,10 +437,10 @@ export function Needs({
   user: string;
 }) {
   return (
-    <Empty title="Not for you yet" command={`headrace grant add ${user} ${may} '${on}'`}>
+    <Empty title="Not allowed" command={`headrace grant add ${user} ${may} '${on}'`}>
       <p>
-        {what} need <b>{may}</b> on <b>{on === "*" ? "everything" : on}</b>. One who manages users
-        can grant it:
+        {what} requires <b>{may}</b> on <b>{on === "*" ? "everything" : on}</b>. A user who manages
+        users can grant it:
       </p>
     </Empty>
   );

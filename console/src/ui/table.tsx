@@ -1,4 +1,4 @@
-/** Tables: of anything by columns, and of an answer's rows. */
+/** Tables, and the rows of an answer as a table. */
 
 import type { ComponentChildren } from "preact";
 import type { Row } from "../api";
@@ -13,7 +13,7 @@ export interface ColumnOf<T> {
   right?: boolean;
   mono?: boolean;
   clip?: boolean;
-  fill?: boolean; // takes the room that is left, and is cut there
+  fill?: boolean; // takes the remaining width, and is truncated
 }
 
 export function Table<T>({
@@ -89,7 +89,7 @@ export function Table<T>({
   );
 }
 
-/** The rows of an answer; an estimate has its error beside the column's name. */
+/** The rows of an answer; the header of an estimated column shows its error. */
 export function Rows({
   answer,
   onPress,

@@ -1,4 +1,4 @@
-/** Light or dark: what the system says, unless one has chosen. */
+/** Light or dark: that of the system, unless the user has chosen one. */
 
 import { store } from "../store";
 
@@ -13,7 +13,7 @@ export const theme = store<Theme>(chosen() ?? (dark.matches ? "dark" : "light"))
 
 export function startTheme(): void {
   const show = (now: Theme) => document.documentElement.setAttribute("data-theme", now);
-  // Shown before whoever draws with its colours is told.
+  // Applied before its subscribers, which draw with its colours, are notified.
   show(theme.get());
   dark.addEventListener("change", () => {
     if (!chosen()) switchTo(dark.matches ? "dark" : "light");

@@ -1,4 +1,4 @@
-/** A view's answer, kept fresh while it is looked at. */
+/** The answer of a view, reloaded while its page is visible. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
@@ -7,12 +7,12 @@ import { readView } from "../reading";
 import type { Answer } from "../wire";
 
 const AGAIN_MS = 5000;
-/** Of a view that takes long to read, a fifth of the time is spent reading it. */
+/** A slow view is read for at most a fifth of the time. */
 const REST = 4;
 
 interface Viewed {
   answer: Answer | null;
-  at: number; // when the answer came, by performance.now()
+  at: number; // when the answer arrived, by performance.now()
   problem: Error | null;
 }
 
@@ -24,7 +24,7 @@ export function useView(name: string, windows: number, measure: string | null = 
     let stale = false;
     let last: Answer | null = null;
     let again = 0;
-    // One question at a time: news that come meanwhile are one question more.
+    // One request at a time: changes meanwhile cause one more request.
     const read = async () => {
       stale = true;
       if (busy) return;
@@ -40,14 +40,14 @@ export function useView(name: string, windows: number, measure: string | null = 
         } catch (error) {
           if (ended) return;
           setState((now) => ({ ...now, problem: error as Error }));
-          // One at a time, however often it fails: streams that move ask too.
+          // One timer at a time, because changes of streams request it too.
           clearTimeout(again);
           again = window.setTimeout(read, AGAIN_MS);
         }
       }
       busy = false;
     };
-    // Nobody looks at a page that is hidden; it is read when it is looked at again.
+    // A hidden page is not reloaded; it is when it becomes visible again.
     const seen = () => void (document.hidden || read());
     void read();
     const stop = moved.watch(seen);

@@ -21,7 +21,7 @@ NODES_MAX = 100_000  # of one document, with aliases followed
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class SigmaDocument:
     """A mapping, and where it begins."""
 
     fields: dict[str, Any]
@@ -35,7 +35,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     }
 
 
-def read_documents(text: str, path: str) -> list[Document]:
+def read_documents(text: str, path: str) -> list[SigmaDocument]:
     """All documents of a text; empty ones are skipped.
 
     >>> [document.fields for document in read_documents("title: a\\n---\\ntitle: b", "two.yml")]
@@ -53,7 +53,7 @@ def read_documents(text: str, path: str) -> list[Document]:
         raise BadDefinition(f"{path} is not valid YAML: {error}", origin=Origin(path, 1)) from error
 
 
-def _documents(loader: _Loader, path: str) -> Iterator[Document]:
+def _documents(loader: _Loader, path: str) -> Iterator[SigmaDocument]:
     while loader.check_node():
         node = loader.get_node()
         origin = Origin(path, node.start_mark.line + 1)
@@ -67,7 +67,7 @@ def _documents(loader: _Loader, path: str) -> Iterator[Document]:
                 hint="a Sigma rule is a mapping with title, detection or correlation.",
                 origin=origin,
             )
-        yield Document({str(key): value for key, value in fields.items()}, origin)
+        yield SigmaDocument({str(key): value for key, value in fields.items()}, origin)
 
 
 def _check(root: yaml.Node, path: str) -> None:

@@ -14,7 +14,7 @@ from headrace.core.origin import Origin
 from headrace.core.rule import Severity
 from headrace.core.time import DAY, HOUR, MINUTE, SECOND
 from headrace.define.sigma.detection import detection_tree
-from headrace.define.sigma.documents import Document
+from headrace.define.sigma.documents import SigmaDocument
 from headrace.define.sigma.tree import Tree
 from headrace.define.thresholds import LEAST_MAX
 
@@ -60,19 +60,19 @@ class Correlation:
     generate: bool
 
 
-def title_of(document: Document) -> str:
+def title_of(document: SigmaDocument) -> str:
     """The title on one line, or what else there is."""
     said = (document.fields.get(key) for key in ("title", "name", "id"))
     return " ".join(str(next((each for each in said if each), "without a title")).split())
 
 
-def references(document: Document) -> tuple[str, ...]:
+def references(document: SigmaDocument) -> tuple[str, ...]:
     """What a correlation refers to, also if it is not understood otherwise."""
     inner = document.fields.get("correlation")
     return _texts(inner.get("rules")) if isinstance(inner, dict) else ()
 
 
-def read_event_rule(document: Document, keywords_in: str | None) -> EventRule:
+def read_event_rule(document: SigmaDocument, keywords_in: str | None) -> EventRule:
     fields = document.fields
     if "detection" not in fields:
         said = next((key for key in ("action", "filter") if key in fields), None)
@@ -83,7 +83,7 @@ def read_event_rule(document: Document, keywords_in: str | None) -> EventRule:
     return EventRule(_about(document), tree, _texts(fields.get("fields")))
 
 
-def read_correlation(document: Document) -> Correlation:
+def read_correlation(document: SigmaDocument) -> Correlation:
     said = document.fields["correlation"]
     if not isinstance(said, dict):
         raise ValueError("correlation is not a mapping")
@@ -105,7 +105,7 @@ def read_correlation(document: Document) -> Correlation:
     )  # fmt: skip
 
 
-def _about(document: Document) -> SigmaHeader:
+def _about(document: SigmaDocument) -> SigmaHeader:
     fields, title = document.fields, title_of(document)
     keys = tuple(str(fields[key]) for key in ("name", "id") if fields.get(key))
     source = fields.get("logsource")

@@ -18,7 +18,7 @@ from typing import TypeVar
 from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.origin import Origin
 from headrace.define.sigma.columns import Columns
-from headrace.define.sigma.documents import Document, read_documents
+from headrace.define.sigma.documents import SigmaDocument, read_documents
 from headrace.define.sigma.rules import (
     Correlation,
     EventRule,
@@ -72,7 +72,7 @@ def _order(error: HeadraceError, paths: list[str]) -> tuple[int, int]:
 class _Work:
     writer: RuleWriter
     keywords_in: str | None
-    documents: list[Document] = field(default_factory=list)
+    documents: list[SigmaDocument] = field(default_factory=list)
     rules: dict[str, EventRule] = field(default_factory=dict)  # by each name and id
     failed: set[str] = field(default_factory=set)
     made: list[str] = field(default_factory=list)
@@ -107,7 +107,7 @@ class _Work:
     def fresh(self) -> RuleWriter:
         return RuleWriter(self.writer.stream, self.writer.time, Columns())
 
-    def understood(self, document: Document) -> EventRule | Correlation | None:
+    def understood(self, document: SigmaDocument) -> EventRule | Correlation | None:
         if "correlation" in document.fields:
             return self.tried(document, lambda: read_correlation(document))
         rule = self.tried(document, lambda: read_event_rule(document, self.keywords_in))
@@ -120,7 +120,7 @@ class _Work:
         self.failed |= set() if rule else set(keys)
         return rule
 
-    def served(self, read: list[tuple[Document, EventRule | Correlation | None]]) -> set[str]:
+    def served(self, read: list[tuple[SigmaDocument, EventRule | Correlation | None]]) -> set[str]:
         """Names of rules that are only used in correlations."""
         quiet = {key for document, _ in read for key in references(document)}
         loud = [r for _, r in read if isinstance(r, Correlation) and r.generate]
@@ -156,7 +156,7 @@ class _Work:
         found = [each.fields for each in self.documents if "correlation" in each.fields]
         return {str(fields[key]) for fields in found for key in ("name", "id") if key in fields}
 
-    def tried(self, document: Document, step: Callable[[], T]) -> T | None:
+    def tried(self, document: SigmaDocument, step: Callable[[], T]) -> T | None:
         try:
             return step()
         except ValueError as error:
@@ -170,7 +170,7 @@ def _served(rule: EventRule | Correlation, quiet: set[str]) -> bool:
     return isinstance(rule, EventRule) and bool(quiet & set(rule.about.keys))
 
 
-def _refused(document: Document, reason: str) -> Unsupported:
+def _refused(document: SigmaDocument, reason: str) -> Unsupported:
     return Unsupported(
         f"Sigma rule '{title_of(document)}' is not translated: {reason}", origin=document.origin
     )

@@ -1,1 +1,1 @@
-"""What an observer sees of a project, read from where it is kept when it is asked for."""
+"""Monitoring of a project: read from store, log and master on each request."""

@@ -1,4 +1,4 @@
-"""The catalog of a project: what is deployed, in the words in which it was said.
+"""The catalog of a project: all deployed streams, tables, views, rules, watches and sinks.
 
 Columns and versions are those of the deployed plan, texts and origins those of the project's files.
 tests/run/test_observatory.py reads it.
@@ -31,8 +31,8 @@ from headrace.core.time import iso, now_us
 from headrace.define.functions import FunctionDefinition
 from headrace.define.project import Project
 from headrace.ingest.generator import sample
-from headrace.run.observatory.subject import Subject
-from headrace.run.observatory.words import functions, keywords
+from headrace.run.observatory.completions import functions, keywords
+from headrace.run.observatory.observed_project import ObservedProject
 from headrace.serving import rules, watches
 from headrace.serving.catalog import read_tables, read_versions
 from headrace.serving.database import Transaction
@@ -40,24 +40,24 @@ from headrace.serving.history import read_generations
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import ACTIVE
 
-WATCHES_MAX = 1_000  # told; all of them are in GET /v1/watches
+WATCHES_MAX = 1_000  # in the catalog; GET /v1/watches returns all of them
 
 
-def catalog_of(subject: Subject, asked: CatalogRequest) -> Catalog:
-    """All names of a deployed project."""
-    plan, own = subject.deployed(), subject.functions()
-    with subject.store.read() as db:
-        return _Reading(subject.project, plan, db).catalog(own)
+def catalog_of(service: ObservedProject, request: CatalogRequest) -> Catalog:
+    """The catalog of a deployed project."""
+    plan, own = service.deployed(), service.functions()
+    with service.store.read() as db:
+        return _CatalogReader(service.project, plan, db).catalog(own)
 
 
 def view_of(project: Project, plan: Plan, store: SqliteStore, view: ViewPlan) -> CatalogView:
-    """One view of it."""
+    """The entry of one view."""
     with store.read() as db:
-        return _Reading(project, plan, db).view(view)
+        return _CatalogReader(project, plan, db).view(view)
 
 
-class _Reading:
-    """One look at the store."""
+class _CatalogReader:
+    """Reads the catalog in one transaction."""
 
     def __init__(self, project: Project, plan: Plan, db: Transaction) -> None:
         self.project, self.plan, self.db = project, plan, db
@@ -81,37 +81,37 @@ class _Reading:
         )
 
     def _stream(self, stream: StreamPlan) -> CatalogStream:
-        said, mark = self.project.streams.get(stream.name), stream.watermark
+        definition, mark = self.project.streams.get(stream.name), stream.watermark
         return CatalogStream(
             stream.name,
             "declared",
-            _declared(stream.schema, said.schema if said else stream.schema),
-            str(said.origin) if said else "",
-            source=said.source if said else None,
+            _declared(stream.schema, definition.schema if definition else stream.schema),
+            str(definition.origin) if definition else "",
+            source=definition.source if definition else None,
             format=stream.format,
             partitions=stream.partitions,
             watermark=WatermarkShape(mark[0], mark[1] // 1000) if mark else None,
             key=stream.key,
             id=stream.id,
-            sample=sample(said, now_us()) if said else None,
+            sample=sample(definition, now_us()) if definition else None,
         )
 
     def _derived(
         self, derived: DerivedPlan, lineage: Lineage, types: Mapping[ColumnRef, str | None]
     ) -> CatalogStream:
-        said = self.project.queries.get(derived.name)
+        definition = self.project.queries.get(derived.name)
         names = [column.column for column in lineage.columns if column.object == derived.name]
         return CatalogStream(
             derived.name,
             "derived",
             [CatalogColumn(name, types.get(ColumnRef(derived.name, name))) for name in names],
-            str(said.origin) if said else "",
-            sql=said.query if said else derived.sql,
+            str(definition.origin) if definition else "",
+            sql=definition.query if definition else derived.sql,
             reads=reads_of(self.project).get(derived.name, []),
         )
 
     def _types(self, lineage: Lineage) -> dict[ColumnRef, str | None]:
-        """The types of declared columns, and of those that are made of one as it is."""
+        """The types of declared columns, and of columns that are plain copies of them."""
         schemas = {name: one.schema for name, one in self.project.tables.items()}
         schemas |= {name: one.schema for name, one in self.project.streams.items()}
         found: dict[ColumnRef, str | None] = {
@@ -130,14 +130,14 @@ class _Reading:
     def _tables(self) -> Iterator[CatalogTable]:
         loaded = read_tables(self.db)
         for table in self.plan.shown_tables:
-            said, (version, at) = (
+            definition, (version, at) = (
                 self.project.tables.get(table.name),
                 loaded.get(table.name, ("", 0)),
             )
             yield CatalogTable(
                 table.name,
-                _declared(said.schema, said.schema) if said else [],
-                str(said.origin) if said else "",
+                _declared(definition.schema, definition.schema) if definition else [],
+                str(definition.origin) if definition else "",
                 table.format,
                 table.location,
                 version or None,
@@ -145,20 +145,17 @@ class _Reading:
             )
 
     def view(self, view: ViewPlan) -> CatalogView:
-        said = self.project.queries.get(view.name)
+        definition = self.project.queries.get(view.name)
         return CatalogView(
             view.name,
             view.kind,
             columns_of(view),
             view.origin,
-            said.query if said else view.definition or view.read_sql,
+            definition.query if definition else view.definition or view.read_sql,
             view.stream,
-            list(self._read_by(view)),
+            list(view.reads or (*view.streams, *view.tables)),
             list(self._versions(view)),
         )
-
-    def _read_by(self, view: ViewPlan) -> tuple[str, ...]:
-        return view.reads or (*view.streams, *view.tables)
 
     def _versions(self, view: ViewPlan) -> Iterator[ViewVersion]:
         for version in read_versions(self.db, view.stream) if view.kept else ():
@@ -167,17 +164,17 @@ class _Reading:
                 yield ViewVersion(version.id, version.state, list(version.since.offsets), live_at)
 
     def _live_at(self, stream: str, since: Position) -> str | None:
-        """When the first generation was promoted that covers where the version began."""
+        """When the first generation was promoted that includes the start of the version."""
         found = [g.promoted_at for g in read_generations(self.db, stream) if since <= g.boundary]
         return iso(found[-1]) if found else None
 
     def _rules(self) -> Iterator[CatalogRule]:
         known = rules.newest_versions(self.db)
         for rule in self.plan.rules:
-            said = known.get(rule.name)
+            definition = known.get(rule.name)
             yield CatalogRule(
                 rule.name,
-                said.state if said else "enabled",
+                definition.state if definition else "enabled",
                 rule.severity,
                 rule.origin,
                 rule.text,
@@ -199,9 +196,9 @@ class _Reading:
             yield CatalogSink(sink.name, view, to.kind, to.target, guarantee, sink.origin)
 
 
-def _declared(schema: Schema, said: Schema) -> list[CatalogColumn]:
-    """The columns of a schema, with expressions as they were said."""
-    texts = {column.name: column.generated.sql for column in said.computed if column.generated}
+def _declared(schema: Schema, in_files: Schema) -> list[CatalogColumn]:
+    """The columns of a schema, with generated expressions as they are written in the files."""
+    texts = {column.name: column.generated.sql for column in in_files.computed if column.generated}
     return [
         CatalogColumn(c.name, c.type.spark, c.nullable, generated=texts.get(c.name))
         for c in schema.columns
@@ -209,7 +206,7 @@ def _declared(schema: Schema, said: Schema) -> list[CatalogColumn]:
 
 
 def columns_of(view: ViewPlan) -> list[CatalogColumn]:
-    """The columns of a view, with what is known of their exactness."""
+    """The columns of a view, and whether they are exact or estimates."""
     estimates = {estimate.column: estimate for estimate in estimates_of(view)}
     return [
         CatalogColumn(output.name, output.type, key=output.keyed)

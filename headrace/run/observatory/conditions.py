@@ -1,7 +1,7 @@
-"""What is wanted of events, as conditions of DuckDB's SQL over a stream's records.
+"""The conditions of a search for events, as DuckDB SQL over a stream's records.
 
 A declared column is compared by its type. A field that is not declared, and every field of a record
-that is not an event, is looked for in the raw JSON; a computed column is not there.
+that is not an event, is read from the raw JSON, which has no computed columns.
 tests/run/test_search.py tries each.
 """
 
@@ -31,41 +31,43 @@ class RecordCondition:
     values: tuple[Any, ...] = ()
 
 
-def conditions_of(stream: StreamPlan, wanted: EventsRequest) -> list[RecordCondition]:
-    """All that must hold of a record, but for its place."""
-    return [*_status(wanted), *_times(stream, wanted), *_fields(stream, wanted)]
+def conditions_of(stream: StreamPlan, request: EventsRequest) -> list[RecordCondition]:
+    """All conditions on a record, except its partition and offset."""
+    return [*_status(request), *_times(stream, request), *_fields(stream, request)]
 
 
-def _status(wanted: EventsRequest) -> Iterator[RecordCondition]:
-    if wanted.status is None:
+def _status(request: EventsRequest) -> Iterator[RecordCondition]:
+    if request.status is None:
         return
     known = {status.word: status for status in EventStatus}
-    if wanted.status not in known:
+    if request.status not in known:
         raise BadRequest(
-            f"there is no status '{wanted.status[:40]}'", hint=f"there are: {', '.join(known)}."
+            f"there is no status '{request.status[:40]}'", hint=f"there are: {', '.join(known)}."
         )
-    yield RecordCondition(f"{STATUS} = {int(known[wanted.status])}")
+    yield RecordCondition(f"{STATUS} = {int(known[request.status])}")
 
 
-def _times(stream: StreamPlan, wanted: EventsRequest) -> Iterator[RecordCondition]:
-    for sign, text in ((">=", wanted.since), ("<", wanted.until)):
+def _times(stream: StreamPlan, request: EventsRequest) -> Iterator[RecordCondition]:
+    for sign, text in ((">=", request.since), ("<", request.until)):
         if text is None:
             continue
         if stream.watermark is None:
             raise BadRequest(
-                f"stream '{stream.name}' has no event time, so 'from' and 'to' have no meaning",
+                f"stream '{stream.name}' has no event time, which 'from' and 'to' require",
                 hint="add WATERMARK column DELAY OF INTERVAL … to it.",
             )
-        yield RecordCondition(f'epoch_us("{stream.watermark[0]}") {sign} ?', (_moment(text),))
+        yield RecordCondition(f'epoch_us("{stream.watermark[0]}") {sign} ?', (_timestamp_us(text),))
 
 
-def _fields(stream: StreamPlan, wanted: EventsRequest) -> Iterator[RecordCondition]:
-    for role, name, value in (("id", stream.id, wanted.id), ("key", stream.key, wanted.key)):
+def _fields(stream: StreamPlan, request: EventsRequest) -> Iterator[RecordCondition]:
+    for role, name, value in (("id", stream.id, request.id), ("key", stream.key, request.key)):
         if value is not None:
             if name is None:
-                raise BadRequest(f"stream '{stream.name}' has no {role}, so none can be asked for")
+                raise BadRequest(
+                    f"stream '{stream.name}' has no {role}, so it cannot be searched by {role}"
+                )
             yield _field(stream, name, value)
-    for name, value in wanted.values:
+    for name, value in request.values:
         yield _field(stream, name, value)
 
 
@@ -91,7 +93,7 @@ def _field(stream: StreamPlan, name: str, value: str) -> RecordCondition:
 
 
 def _pointer(column: Column | None, name: str) -> str:
-    """Where an event has the field, as a JSON pointer."""
+    """The JSON pointer of the field."""
     path = JsonPath.parse(column.path) if column and column.path else None
     steps = path.steps if path else (column.name if column else name,)
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps)
@@ -104,10 +106,10 @@ def _compared(column: Column, value: str) -> RecordCondition:
         return RecordCondition(f"to_json({name}) = ?", (value,))
     match column.type.name:
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT" | "FLOAT" | "DOUBLE":
-            # Without a cast: a DOUBLE would take neighbours beyond 2⁵³ for the same number.
+            # Without a cast to DOUBLE, which is not exact beyond 2⁵³.
             return RecordCondition(f"{name} = ?", (_number(column, value),))
         case "TIMESTAMP":
-            return RecordCondition(f"epoch_us({name}) = ?", (_moment(value),))
+            return RecordCondition(f"epoch_us({name}) = ?", (_timestamp_us(value),))
     return RecordCondition(f"CAST({name} AS VARCHAR) = ?", (value,))
 
 
@@ -119,8 +121,10 @@ def _number(column: Column, text: str) -> float | int:
         raise BadRequest(f"'{text[:40]}' is not a {type}, which '{column.name}' is") from error
 
 
-def _moment(text: str) -> int:
+def _timestamp_us(text: str) -> int:
     try:
         return from_iso(text)
     except ValueError as error:
-        raise BadRequest(f"'{text[:40]}' is not a moment such as 2026-11-15T19:00:00Z") from error
+        raise BadRequest(
+            f"'{text[:40]}' is not a timestamp such as 2026-11-15T19:00:00Z"
+        ) from error

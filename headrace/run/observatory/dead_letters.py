@@ -5,14 +5,16 @@ them.
 from __future__ import annotations
 
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters, DeadLettersRequest
-from headrace.master.balance import letters
+from headrace.master.balance import read_dead_letters
 from headrace.master.decoding import decoder_of
-from headrace.run.observatory.subject import Subject
+from headrace.run.observatory.observed_project import ObservedProject
 
 
-def dead_letters_of(subject: Subject, asked: DeadLettersRequest) -> DeadLetters:
-    plan = subject.stream_plan(asked.stream)
-    found = letters(subject.master(plan), decoder_of(plan), subject.log_reader(plan), asked.limit)
+def dead_letters_of(service: ObservedProject, request: DeadLettersRequest) -> DeadLetters:
+    plan = service.stream_plan(request.stream)
+    found = read_dead_letters(
+        service.master(plan), decoder_of(plan), service.log_reader(plan), request.limit
+    )
     newest = [
         DeadLetter(
             row["_partition"],  # type: ignore[arg-type]

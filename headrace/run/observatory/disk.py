@@ -1,7 +1,7 @@
-"""How large the state is, part by part, and how fast it grows.
+"""The size of each part of the state, and how fast the state grows.
 
-Growth is between the oldest and the newest of a few measurements, so it needs some minutes of a
-running project. tests/run/test_observatory.py holds the clock.
+Growth is the difference of the oldest and the newest of the last samples, so it requires some
+minutes of a running project. tests/run/test_observatory.py holds the clock.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from headrace.api.resources.system import DiskShape
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.layout import Layout
 
-KEPT = 60
-LEAST_US = MINUTE  # what grew in less says little about an hour
+SAMPLES_MAX = 60
+RANGE_US_MIN = MINUTE  # between two samples, for an estimate per hour
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The size of the state at a moment."""
+class DiskSample:
+    """The size of the state at a time."""
 
     at_us: int
     bytes: int
 
 
-class Growth:
-    """The newest measurements."""
+class DiskGrowth:
+    """The newest samples."""
 
     def __init__(self) -> None:
-        self._measured: deque[Measured] = deque(maxlen=KEPT)
+        self._samples: deque[DiskSample] = deque(maxlen=SAMPLES_MAX)
 
     def add(self, at_us: int, layout: Layout) -> None:
-        self._measured.append(Measured(at_us, sum(parts_of(layout).values())))
+        self._samples.append(DiskSample(at_us, sum(parts_of(layout).values())))
 
     def per_hour(self) -> float | None:
-        """Bytes an hour; None while too little was seen."""
-        if not self._measured:
+        """Bytes per hour; None before there are enough samples."""
+        if not self._samples:
             return None
-        first, last = self._measured[0], self._measured[-1]
+        first, last = self._samples[0], self._samples[-1]
         span = last.at_us - first.at_us
-        return (last.bytes - first.bytes) * HOUR / span if span >= LEAST_US else None
+        return (last.bytes - first.bytes) * HOUR / span if span >= RANGE_US_MIN else None
 
 
 def parts_of(layout: Layout) -> dict[str, int]:
@@ -55,9 +55,9 @@ def parts_of(layout: Layout) -> dict[str, int]:
     return sizes | {"store": sum(_file_bytes(path) for path in files)}
 
 
-def disk_of(layout: Layout, growth: Growth | None) -> DiskShape:
-    """The disk now."""
-    parts, usage = parts_of(layout), shutil.disk_usage(_there(layout.state))
+def disk_of(layout: Layout, growth: DiskGrowth | None) -> DiskShape:
+    """The current use of the disk."""
+    parts, usage = parts_of(layout), shutil.disk_usage(_existing(layout.state))
     pace = growth.per_hour() if growth else None
     runway = usage.free / pace if pace and pace > 0 else None
     return DiskShape(
@@ -65,12 +65,12 @@ def disk_of(layout: Layout, growth: Growth | None) -> DiskShape:
     )
 
 
-def _there(path: Path) -> Path:
-    return path if path.exists() else _there(path.parent)
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)
 
 
 def _file_bytes(path: Path) -> int:
-    # Files come and go while the folder is walked.
+    # The file may have been removed since the folder was listed.
     try:
         return path.stat().st_size
     except OSError:

@@ -13,23 +13,23 @@ from headrace.compile.flow import flows_of
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import iso
-from headrace.run.observatory.subject import Subject
+from headrace.run.observatory.observed_project import ObservedProject
 from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
 
 
-def epochs_of(subject: Subject, asked: EpochsRequest) -> Epochs:
-    """The newest of each, of one flow or of all."""
-    stream = None if asked.stream is None else _flow(subject, asked.stream)
-    with subject.store.read() as db:
-        epochs = list(read_epochs(db, stream, asked.limit))
-        generations = list(_generations(list(read_generations(db, stream))))[: asked.limit]
-    phases = {name: subject.signs().phases(name) for name in {e.stream for e in epochs}}
+def epochs_of(service: ObservedProject, request: EpochsRequest) -> Epochs:
+    """The newest epochs and generations, of one flow or of all."""
+    stream = None if request.stream is None else _flow(service, request.stream)
+    with service.store.read() as db:
+        epochs = list(read_epochs(db, stream, request.limit))
+        generations = list(_generations(list(read_generations(db, stream))))[: request.limit]
+    phases = {name: service.runtime_info().phases(name) for name in {e.stream for e in epochs}}
     return Epochs([_epoch(e, phases[e.stream].get(e.range)) for e in epochs], generations)
 
 
-def _flow(subject: Subject, name: str) -> str:
-    """The flow of this name, whatever its case."""
-    flows = [flow.name for flow in flows_of(subject.deployed())]
+def _flow(service: ObservedProject, name: str) -> str:
+    """The flow of this name, in any case."""
+    flows = [flow.name for flow in flows_of(service.deployed())]
     found = next((flow for flow in flows if flow.lower() == name.lower()), None)
     if found is None:
         raise NotFound(f"there is no stream '{name[:80]}'", hint=f"there are: {', '.join(flows)}.")
@@ -54,7 +54,7 @@ def _epoch(epoch: EpochRecord, phases: dict[str, int] | None) -> EpochShape:
 
 
 def _generations(found: list[GenerationRecord]) -> Iterator[GenerationShape]:
-    """Each with the number of its events, if the one before it is remembered or it is the first."""
+    """Generations with their number of events, if the previous boundary is stored."""
     boundaries: dict[str, list[tuple[int, Position]]] = {}
     for generation in reversed(found):
         place = generation.number, generation.boundary

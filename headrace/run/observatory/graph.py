@@ -1,7 +1,7 @@
-"""The project as a graph without numbers: what there is, and where events go from each.
+"""The graph of a project without metrics: its nodes, and the edges along which events flow.
 
-Read off the definitions and the plan, so it changes only when another plan is deployed. An event
-goes from its source into the log, and from there two ways: through the master, and through speed.
+It is derived from the definitions and the plan, so it changes only when another plan is deployed.
+An event flows from its source into the log, and from there into the master and into speed.
 tests/run/test_topology.py reads it.
 """
 
@@ -20,8 +20,8 @@ WATCHES_MAX = 100  # shown as nodes; there may be very many
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A node without numbers. `flow` is whose position it has come to, if it is kept of one."""
+class GraphNode:
+    """A node without metrics. `flow` is the flow whose position it has, if it has one."""
 
     kind: NodeKind
     name: str
@@ -34,19 +34,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All places, and pairs of their ids."""
+    """All nodes, and the edges as pairs of their ids."""
 
-    places: tuple[Place, ...]
+    nodes: tuple[GraphNode, ...]
     edges: tuple[tuple[str, str], ...]
 
 
 Reads = Callable[[Project], dict[str, list[str]]]
 
 
-class LastReads:
-    """What each name of a project reads, found out once for the same project: its queries are
-    parsed for it, which would take most of the time of a look at it.
-    """
+class ReadsCache:
+    """Caches what each definition of a project reads, because its queries must be parsed for it."""
 
     def __init__(self) -> None:
         self._known: tuple[Project, dict[str, list[str]]] | None = None
@@ -62,32 +60,32 @@ def graph_of(
     project: Project, plan: Plan, watches: Iterable[str] = (), reads: Reads = reads_of
 ) -> Graph:
     """The graph of a deployed project with these watches."""
-    places = list(places_of(project, plan, list(watches)[:WATCHES_MAX]))
-    edges = dict.fromkeys((*_ways_in(plan), *_ways_on(reads(project), plan, places)))
-    known = {place.id for place in places}
-    return Graph(tuple(places), tuple(e for e in edges if e[0] in known and e[1] in known))
+    nodes = list(nodes_of(project, plan, list(watches)[:WATCHES_MAX]))
+    edges = dict.fromkeys((*_ingest_edges(plan), *_reader_edges(reads(project), plan, nodes)))
+    known = {node.id for node in nodes}
+    return Graph(tuple(nodes), tuple(e for e in edges if e[0] in known and e[1] in known))
 
 
-def places_of(project: Project, plan: Plan, watches: Iterable[str] = ()) -> Iterator[Place]:
-    """All places of a deployed project."""
+def nodes_of(project: Project, plan: Plan, watches: Iterable[str] = ()) -> Iterator[GraphNode]:
+    """All nodes of a deployed project."""
     for stream in plan.streams:
-        yield Place("source", stream.name)
-        yield Place("log", stream.name)
-        yield Place("master", stream.name)
-    yield from (Place("speed", flow.name, flow.name) for flow in flows_of(plan))
-    yield from (Place("table", table.name) for table in plan.shown_tables)
-    yield from (Place("stream", made.name, made.stream) for made in plan.shown_derived)
-    yield from (Place("view", view.name, view.stream or None) for view in plan.shown_views)
-    yield from (Place("rule", rule.name, _first(rule.streams)) for rule in plan.rules)
-    yield from (Place("watch", name) for name in watches)
-    yield from (Place("sink", sink.name) for sink in plan.sinks)
+        yield GraphNode("source", stream.name)
+        yield GraphNode("log", stream.name)
+        yield GraphNode("master", stream.name)
+    yield from (GraphNode("speed", flow.name, flow.name) for flow in flows_of(plan))
+    yield from (GraphNode("table", table.name) for table in plan.shown_tables)
+    yield from (GraphNode("stream", made.name, made.stream) for made in plan.shown_derived)
+    yield from (GraphNode("view", view.name, view.stream or None) for view in plan.shown_views)
+    yield from (GraphNode("rule", rule.name, _first(rule.streams)) for rule in plan.rules)
+    yield from (GraphNode("watch", name) for name in watches)
+    yield from (GraphNode("sink", sink.name) for sink in plan.sinks)
 
 
 def _first(flows: tuple[str, ...]) -> str | None:
     return flows[0] if flows else None
 
 
-def _ways_in(plan: Plan) -> Iterator[tuple[str, str]]:
+def _ingest_edges(plan: Plan) -> Iterator[tuple[str, str]]:
     for stream in plan.streams:
         yield f"source:{stream.name}", f"log:{stream.name}"
         yield f"log:{stream.name}", f"master:{stream.name}"
@@ -98,20 +96,18 @@ def _ways_in(plan: Plan) -> Iterator[tuple[str, str]]:
             yield f"master:{name}", f"view:{view.name}"
 
 
-def _ways_on(
-    reads: dict[str, list[str]], plan: Plan, places: list[Place]
+def _reader_edges(
+    reads: dict[str, list[str]], plan: Plan, nodes: list[GraphNode]
 ) -> Iterator[tuple[str, str]]:
-    """From speed, tables and views to what reads them, and back into the logs that they feed."""
-    behind = {
-        place.name: place for place in places if place.kind not in {"source", "log", "master"}
-    }
+    """From speed, tables and views to their readers, and from sinks into the logs of streams."""
+    readers = {node.name: node for node in nodes if node.kind not in {"source", "log", "master"}}
     declared = {stream.name for stream in plan.streams}
     for name, sources in reads.items():
-        target = behind.get(name)
+        target = readers.get(name)
         for source in sources:
             if name in declared:
-                yield behind[source].id if source in behind else source, f"log:{name}"
+                yield readers[source].id if source in readers else source, f"log:{name}"
             elif target is not None and source in declared:
                 yield f"speed:{target.flow or source}", target.id
-            elif target is not None and source in behind:
-                yield behind[source].id, target.id
+            elif target is not None and source in readers:
+                yield readers[source].id, target.id

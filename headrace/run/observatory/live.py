@@ -1,8 +1,8 @@
-"""The topics that can be heard live, and an observatory that tells them.
+"""The live topics of a running project, for subscribers: status, topology, alerts and views.
 
-A view is asked for again only after its streams have moved, alerts only after the ledger has, and
-status and topology, which have rates and ages, at their intervals.
-tests/run/test_live.py hears each.
+A view is read again only after its streams have advanced, alerts only after the ledger has changed,
+and status and topology, which have rates and ages, at fixed intervals.
+tests/run/test_live.py subscribes to each.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from headrace.api.resources.topology import Topology
 from headrace.api.shapes import StatusReport
-from headrace.compile.subscribe import streams_of
+from headrace.compile.view_subscription import streams_of
 from headrace.core.errors import NotFound
 from headrace.core.report import Report
 from headrace.core.time import SECOND
-from headrace.run.observatory.counting import count
-from headrace.run.observatory.disk import Growth
+from headrace.run.observatory.counters import read_counters
+from headrace.run.observatory.disk import DiskGrowth
+from headrace.run.observatory.observed_project import ObservatoryCache, ObservedProject
 from headrace.run.observatory.samples import Sampler
-from headrace.run.observatory.subject import ObservatoryCache, Subject
 from headrace.run.observatory.topology import topology_of
 from headrace.serving import alerts
 from headrace.serving.alerts import AlertFilter, Alerts
@@ -29,26 +29,28 @@ from headrace.serving.live_topics import LiveTopic, LiveTopics
 from headrace.serving.progress import read_stream
 from headrace.serving.subscriber import Subscriber
 
-STATUS_US = SECOND  # reading the master's version costs more than the store
+STATUS_US = SECOND  # longer, because it reads the version of the master
 TOPOLOGY_US = SECOND // 2
 VIEW = "view:"
 
 
 class LiveObservatory:
-    """Looks at a project that runs in this process, and tells what changes."""
+    """Samples a project that runs in this process, and publishes changes."""
 
-    def __init__(self, subject: Subject, report: Report = lambda kind, fields: None) -> None:
-        self.subject, growth = subject, Growth()
+    def __init__(
+        self, service: ObservedProject, report: Report = lambda kind, fields: None
+    ) -> None:
+        self.service, growth = service, DiskGrowth()
         self.sampler = Sampler(
-            partial(count, subject),
-            lambda now: growth.add(now, subject.layout),
-            subject.store.clock,
+            partial(read_counters, service),
+            lambda now: growth.add(now, service.layout),
+            service.store.clock,
             report,
         )
-        self.memory = ObservatoryCache(self.sampler.samples, growth)
-        live = subject.project.settings.live
-        changes = subject.store.db.changes
-        self.live_topics = LiveTopics(live, self.topic, changes, subject.store.clock, report)
+        self.cache = ObservatoryCache(self.sampler.samples, growth)
+        live = service.project.settings.live
+        changes = service.store.db.changes
+        self.live_topics = LiveTopics(live, self.topic, changes, service.store.clock, report)
 
     def start(self) -> None:
         self.sampler.start()
@@ -62,7 +64,7 @@ class LiveObservatory:
 
     def topic(self, name: str) -> LiveTopic:
         """The topic of this name; NotFound if there is none."""
-        interval = self.subject.project.settings.live.interval_us
+        interval = self.service.project.settings.live.interval_us
         if name == "status":
             return LiveTopic(name, self._status, interval_us=max(STATUS_US, interval))
         if name == "topology":
@@ -78,39 +80,39 @@ class LiveObservatory:
 
     def _view_topic(self, name: str, interval: int) -> LiveTopic:
         view = name.removeprefix(VIEW)
-        plan = self.subject.deployed()
+        plan = self.service.deployed()
         if (found := plan.view(view)) is None or found not in plan.shown_views:
             known = ", ".join(view.name for view in plan.shown_views) or "none"
             raise NotFound(f"there is no view '{view[:80]}'", hint=f"there are: {known}.")
         return LiveTopic(name, partial(self._view, view), partial(self._view_mark, view), interval)
 
     def topology(self) -> Topology:
-        return topology_of(self.subject, self.memory.samples, self.memory.reads)
+        return topology_of(self.service, self.cache.samples, self.cache.reads)
 
     def _status(self) -> StatusReport:
-        return StatusReport.of(self.subject.status())
+        return StatusReport.of(self.service.status())
 
     def _alerts(self) -> Alerts:
-        with self.subject.store.read() as db:
+        with self.service.store.read() as db:
             return alerts.read_alerts(db, AlertFilter())
 
     def _alerts_mark(self) -> str:
-        with self.subject.store.read() as db:
+        with self.service.store.read() as db:
             return alerts.alerts_version(db)
 
     def _view(self, name: str) -> Any:
-        limit = self.subject.project.settings.live.rows_max
-        return self.subject.questions.reader.view(name, limit=limit)
+        limit = self.service.project.settings.live.rows_max
+        return self.service.query_service.reader.view(name, limit=limit)
 
     def _view_mark(self, name: str) -> Any:
-        """How far the streams of a view have come, and in which form it is read."""
-        with self.subject.store.read() as db:
+        """The positions of the streams of a view, and its fingerprint."""
+        with self.service.store.read() as db:
             plan = read_plan(db)
             view = plan.view(name) if plan else None
             if plan is None or view is None:
                 raise NotFound(f"there is no view '{name}' any more")
             states = [read_stream(db, flow) for flow in streams_of(plan, view)]
-            # Silence alone may have brought the watermark further, and what waits for it.
-            moved = [(s.reached, s.built, s.generation) for s in states]
-            ledger_moved = alerts.alerts_version(db) if not states else ""
-            return view.fingerprint, moved, ledger_moved
+            # Includes the watermark, which may advance without events when a partition is idle.
+            positions = [(s.reached, s.built, s.generation) for s in states]
+            version = alerts.alerts_version(db) if not states else ""
+            return view.fingerprint, positions, version

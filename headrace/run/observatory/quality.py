@@ -1,4 +1,4 @@
-"""How good the newest events of each stream are.
+"""The data quality of the newest events of each stream.
 
 tests/run/test_observatory.py counts them by hand.
 """
@@ -28,40 +28,40 @@ from headrace.core.event import LATENESS, RAW, STATUS, EventStatus
 from headrace.core.json_path import JsonPath
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
-from headrace.master.balance import letters
+from headrace.master.balance import read_dead_letters
 from headrace.master.decoding import decoder_of
+from headrace.run.observatory.observed_project import ObservedProject
 from headrace.run.observatory.records import Records, log_end, records_of, shown_value
-from headrace.run.observatory.subject import Subject
 
 SAMPLE_MAX = 5_000
 LETTERS_MAX = 2_000
 FIELDS_MAX, EXAMPLE_MAX = 100, 80
 BUCKETS_MS = (0, 1_000, 10_000, 60_000, 600_000, 3_600_000, 86_400_000)
 _EVENTS = f"WHERE {STATUS} = {int(EventStatus.EVENT)}"
-# What differs between two letters with the same mistake.
+# The parts of a reason that differ between dead letters with the same mistake.
 _VALUES = re.compile(r", not .*$| \(?(at )?byte \d+\)?|: '?[-+.\deE]+'?…?$", re.DOTALL)
 # A JSON value by its first character; what is not here is a number.
 _JSON_TYPES = {
     '"': "string", "t": "boolean", "f": "boolean", "[": "array", "{": "object", "n": "null",
 }  # fmt: skip
-# Its fields stay as they were written: a number may be one that no type holds.
+# Values stay raw JSON, because a number may not fit into any type.
 _fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def quality_of(subject: Subject, asked: QualityRequest) -> Quality:
-    """All streams, one after the other."""
-    plan, status = subject.deployed(), {stream.name: stream for stream in subject.status().streams}
-    found = [_quality(subject, stream, status[stream.name]) for stream in plan.streams]
-    return Quality(iso(subject.store.clock()), found)
+def quality_of(service: ObservedProject, request: QualityRequest) -> Quality:
+    """The quality of all streams."""
+    plan, status = service.deployed(), {stream.name: stream for stream in service.status().streams}
+    found = [_quality(service, stream, status[stream.name]) for stream in plan.streams]
+    return Quality(iso(service.store.clock()), found)
 
 
-def _quality(subject: Subject, stream: StreamPlan, status: StreamStatus) -> StreamQuality:
-    range = _newest(log_end(subject, stream), SAMPLE_MAX // stream.partitions)
-    with records_of(subject, stream, range) as records:
+def _quality(service: ObservedProject, stream: StreamPlan, status: StreamStatus) -> StreamQuality:
+    range = _newest(log_end(service, stream), SAMPLE_MAX // stream.partitions)
+    with records_of(service, stream, range) as records:
         sampled, lateness = len(range), _lateness(records)
         undeclared, nulls = list(_undeclared(records)), list(_nulls(records))
-    known = letters(
-        subject.master(stream), decoder_of(stream), subject.log_reader(stream), LETTERS_MAX
+    known = read_dead_letters(
+        service.master(stream), decoder_of(stream), service.log_reader(stream), LETTERS_MAX
     )
     return StreamQuality(
         stream.name,
@@ -85,7 +85,7 @@ def _newest(end: Position, share: int) -> PositionRange:
 
 
 def _lateness(records: Records) -> list[LatenessBucket]:
-    """How many events were late by how much; of none if it is not known."""
+    """A histogram of lateness; empty if lateness is not known."""
     if not records.lateness_known or records.stream.watermark is None:
         return []
     late_us = [
@@ -108,7 +108,7 @@ def _nulls(records: Records) -> Iterator[NullShare]:
 
 
 def _undeclared(records: Records) -> Iterator[UndeclaredField]:
-    """Fields of JSON events that are neither declared nor the stream's id, the commonest first."""
+    """Fields of JSON events that are neither declared nor the stream's id, most common first."""
     if records.stream.format != "json":
         return
     rows = records.fetch(f"SELECT {RAW} FROM {records.relation} {_EVENTS}")

@@ -1,7 +1,7 @@
-"""Records of a range of a stream's log, in DuckDB, and each as it is shown.
+"""The records of a range of a stream, in DuckDB and as JSON.
 
-The newest come from the log and the rest from the master's files, as headrace/audit/events.py makes
-them known. tests/run/test_search.py reads both.
+The newest come from the log and the rest from the master's files, which headrace/audit/events.py
+registers. tests/run/test_search.py reads both.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from headrace.core.event import (
 from headrace.core.position import Position, PositionRange
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.fields import Value, field_reader
-from headrace.run.observatory.subject import Subject
+from headrace.run.observatory.observed_project import ObservedProject
 
 SHOWN_MAX = 16_384  # bytes of a record in a list
-_COMPUTED = "_computed"  # the records with what is computed of them
+_COMPUTED = "_computed"  # the records with their computed columns
 _HIDDEN = (PARTITION, OFFSET, ARRIVED_AT, STATUS, REASON, LATE, LATENESS, RAW)
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A connection in which `relation` has the records of a range. A computed column that only
-    Spark can compute is not among the `columns`.
+    """A connection in which `relation` has the records of a range. `columns` lacks computed columns
+    that only Spark can compute.
     """
 
     connection: Any
@@ -63,7 +63,7 @@ class Records:
     def shown(
         self, ending: str, values: Sequence[Any] = (), *, whole: bool = False
     ) -> list[EventRecord]:
-        """The records that `SELECT … ending` gives, as they are shown."""
+        """The records of `SELECT … ending`; with `whole`, long records are not truncated."""
         names = [column.name for column in self.columns]
         columns = ", ".join([*_HIDDEN, *(f'"{name}"' for name in names)])
         rows = self.fetch(f"SELECT {columns} FROM {self.relation} {ending}", values)
@@ -109,10 +109,10 @@ def _text(value: str | int | None) -> str | None:
 
 
 def shown_value(value: Any) -> Any:
-    """A value of DuckDB's as JSON has it; moments of columns are without a zone there, in UTC."""
+    """A value of DuckDB as JSON; timestamps without a zone are UTC."""
     if isinstance(value, datetime):
-        moment = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
-        return moment.isoformat().replace("+00:00", "Z")
+        time = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+        return time.isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, Decimal):
@@ -124,22 +124,24 @@ def shown_value(value: Any) -> Any:
     return [shown_value(item) for item in value] if isinstance(value, list) else value
 
 
-def log_end(subject: Subject, stream: StreamPlan) -> Position:
+def log_end(service: ObservedProject, stream: StreamPlan) -> Position:
     """The position after the newest record."""
-    return subject.log_reader(stream).end()
+    return service.log_reader(stream).end()
 
 
 @contextmanager
-def records_of(subject: Subject, stream: StreamPlan, range: PositionRange) -> Iterator[Records]:
-    """DuckDB with the records of a range, for the time of a block."""
+def records_of(
+    service: ObservedProject, stream: StreamPlan, range: PositionRange
+) -> Iterator[Records]:
+    """A DuckDB connection with the records of a range, closed at the end of the block."""
     import duckdb
 
-    query, definition = subject.project.settings.query, subject.project.streams[stream.name]
+    query, definition = service.project.settings.query, service.project.streams[stream.name]
     connection = duckdb.connect(":memory:")
     try:
         with within_time(connection, query.seconds_max):
             register_raw_json(connection)
-            known = register_range(connection, stream, range, subject.layout, query.scan_max)
+            known = register_range(connection, stream, range, service.layout, query.scan_max)
             computed = register_computed(connection, stream, records_name(stream.name), _COMPUTED)
             columns = [c for c in stream.columns if c.generated is None or c.name in computed]
             yield Records(connection, stream, definition, known, tuple(columns))

@@ -1,7 +1,7 @@
-"""Counters of a running project, a few seconds apart: what rates are made of.
+"""Samples of the counters of a running project, from which rates are computed.
 
-Only the newest samples are kept, so a rate is over ten seconds or so, and what stands still has a
-rate of zero soon. tests/run/test_samples.py holds the clock.
+Only the newest samples are stored, so a rate covers about ten seconds, and a counter that stops
+soon has a rate of zero. tests/run/test_samples.py holds the clock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Counters = Mapping[str, int]  # by the id of a node
 
 
 class Samples:
-    """A ring of samples."""
+    """A ring buffer of samples."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[int, Counters]] = deque(maxlen=SAMPLES_KEPT)
@@ -30,7 +30,7 @@ class Samples:
         self._kept.append((at_us, counters))
 
     def rate(self, id: str) -> float | None:
-        """Events a second; None before there are two samples that know of it."""
+        """Events per second; None before two samples have the counter."""
         known = [(at, counters[id]) for at, counters in list(self._kept) if id in counters]
         if len(known) < 2 or known[-1][0] <= known[0][0]:
             return None
@@ -39,7 +39,7 @@ class Samples:
 
 
 class Sampler:
-    """Takes samples from a thread of its own, and now and then measures the disk."""
+    """Takes samples in a thread of its own, and measures the disk once a minute."""
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """Events of a stream, the newest first, a bounded number of records at a time.
 
-A search looks at the newest records before a position: as many of each partition as are wanted, or,
-where there are conditions, `query.scan_max` in all. `next` is the position before which the next
-one goes on, so that every record is looked at once, however the pages are cut.
+A search scans the newest records before a position: `limit` records of each partition, or, with
+conditions, `query.scan_max` in total. `next` is the position before which the next page continues,
+so that all pages together scan every record once.
 tests/run/test_search.py pages through a log and its master.
 """
 
@@ -16,21 +16,21 @@ from headrace.core.errors import BadRequest, NotFound
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.run.observatory.conditions import conditions_of
+from headrace.run.observatory.observed_project import ObservedProject
 from headrace.run.observatory.records import Records, log_end, records_of
-from headrace.run.observatory.subject import Subject
 
 _NEWEST = f"ORDER BY {ARRIVED_AT} DESC, {OFFSET} DESC, {PARTITION} LIMIT ?"
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
-    """Which records are looked at."""
+class _ScanRange:
+    """The records that are scanned."""
 
     range: PositionRange
-    partitions: tuple[int, ...]  # those that are asked for
+    partitions: tuple[int, ...]  # the requested ones
 
-    def after(self, found: list[EventRecord], limit: int) -> Position | None:
-        """Where to go on: before what was found, or before all that was looked at."""
+    def next_position(self, found: list[EventRecord], limit: int) -> Position | None:
+        """Where the next page continues: before the found records, or before the scanned ones."""
         lower = list(self.range.lower.offsets)
         if len(found) >= limit:
             lower = list(self.range.upper.offsets)
@@ -41,47 +41,54 @@ class _Page:
         return Position(tuple(lower))
 
 
-def search(subject: Subject, asked: EventsRequest) -> EventPage:
-    """The newest records for which all conditions hold."""
-    stream = subject.stream_plan(asked.stream)
-    conditions = conditions_of(stream, asked)
-    page = _page(subject, stream, asked, bool(conditions))
-    if not len(page.range):
+def search(service: ObservedProject, request: EventsRequest) -> EventPage:
+    """The newest records that satisfy all conditions."""
+    stream = service.stream_plan(request.stream)
+    conditions = conditions_of(stream, request)
+    scan = _scan_range(service, stream, request, bool(conditions))
+    if not len(scan.range):
         return EventPage([], None, 0)
     where = " AND ".join(f"({condition.sql})" for condition in conditions) or "true"
     values = [value for condition in conditions for value in condition.values]
-    with records_of(subject, stream, page.range) as records:
-        _check_computed(records, asked)
-        found = records.shown(f"WHERE {where} {_NEWEST}", [*values, asked.limit])
-    position = page.after(found, asked.limit) if asked.offset is None else None
-    return EventPage(found, str(position) if position else None, len(page.range))
+    with records_of(service, stream, scan.range) as records:
+        _check_computed(records, request)
+        found = records.shown(f"WHERE {where} {_NEWEST}", [*values, request.limit])
+    position = scan.next_position(found, request.limit) if request.offset is None else None
+    return EventPage(found, str(position) if position else None, len(scan.range))
 
 
-def _check_computed(records: Records, wanted: EventsRequest) -> None:
+def _check_computed(records: Records, request: EventsRequest) -> None:
     known = {column.name.lower() for column in records.columns}
     for column in records.stream.schema.computed:
         if column.name.lower() not in known and any(
-            name.lower() == column.name.lower() for name, _ in wanted.values
+            name.lower() == column.name.lower() for name, _ in request.values
         ):
             raise BadRequest(
                 f"events cannot be searched by '{column.name}', which only Spark can compute",
-                hint="ask for them with a query over the stream.",
+                hint="use a query over the stream.",
             )
 
 
-def _page(subject: Subject, stream: StreamPlan, wanted: EventsRequest, narrowed: bool) -> _Page:
-    end = log_end(subject, stream)
-    upper = list(end.earliest(_before(stream, wanted.before, end)).offsets)
-    asked = _partitions(stream, wanted.partition)
-    share = subject.project.settings.query.scan_max // len(asked) if narrowed else wanted.limit
+def _scan_range(
+    service: ObservedProject, stream: StreamPlan, request: EventsRequest, narrowed: bool
+) -> _ScanRange:
+    end = log_end(service, stream)
+    upper = list(end.earliest(_before(stream, request.before, end)).offsets)
+    partitions = _partitions(stream, request.partition)
+    share = (
+        service.project.settings.query.scan_max // len(partitions) if narrowed else request.limit
+    )
     lower = [
-        max(0, offset - max(1, share)) if n in asked else offset for n, offset in enumerate(upper)
+        max(0, offset - max(1, share)) if n in partitions else offset
+        for n, offset in enumerate(upper)
     ]
-    if wanted.offset is not None and wanted.partition is not None:
-        n = wanted.partition
-        within = wanted.offset < upper[n]
-        lower[n], upper[n] = (wanted.offset, wanted.offset + 1) if within else (upper[n], upper[n])
-    return _Page(PositionRange(Position(tuple(lower)), Position(tuple(upper))), asked)
+    if request.offset is not None and request.partition is not None:
+        n = request.partition
+        within = request.offset < upper[n]
+        lower[n], upper[n] = (
+            (request.offset, request.offset + 1) if within else (upper[n], upper[n])
+        )
+    return _ScanRange(PositionRange(Position(tuple(lower)), Position(tuple(upper))), partitions)
 
 
 def _before(stream: StreamPlan, text: str | None, end: Position) -> Position:

@@ -1,4 +1,7 @@
-"""The machine's side of a project. tests/run/test_observatory.py reads it, secrets above all."""
+"""Process, Spark, disk, versions and settings of a project; secrets are masked.
+
+tests/run/test_observatory.py reads it.
+"""
 
 from __future__ import annotations
 
@@ -23,40 +26,40 @@ from headrace.core.version import __version__
 from headrace.define.setting import key_of
 from headrace.define.settings import Settings, documented
 from headrace.run.observatory.disk import disk_of
-from headrace.run.observatory.subject import Signs, Subject
+from headrace.run.observatory.observed_project import ObservedProject, RuntimeInfo
 from headrace.serving.sqlite_files import sqlite_version
 
 _PACKAGES = ("pyspark", "pyarrow", "deltalake", "duckdb", "sqlglot", "msgspec", "starlette")
-_SECRET = re.compile(r"(secret|_key)(_before)?$")  # of our own settings
+_SECRET = re.compile(r"(secret|_key)(_before)?$")  # names of settings
 _SECRET_CONF = re.compile(r"secret|password|passwd|token|credential|key", re.IGNORECASE)
 SET, HIDDEN = "set", "•••"
 
 
-def system_of(subject: Subject, asked: SystemRequest) -> System:
-    """How the process, its engine and its disk are doing."""
-    now, signs = subject.store.clock(), subject.signs()
+def system_of(service: ObservedProject, request: SystemRequest) -> System:
+    """The resources of a project."""
+    now, runtime = service.store.clock(), service.runtime_info()
     return System(
         iso(now),
-        _process(signs, now, subject.questions.reader.model.bytes),
-        _spark(subject.project.settings, signs),
-        disk_of(subject.layout, subject.memory.growth),
+        _process(runtime, now, service.query_service.reader.model.bytes),
+        _spark(service.project.settings, runtime),
+        disk_of(service.layout, service.cache.growth),
         _versions(),
-        list(_settings(subject.project.settings)),
+        list(_settings(service.project.settings)),
     )
 
 
-def _process(signs: Signs, now_us: int, kept: int) -> ProcessShape:
-    began, pid = signs.started_at_us, os.getpid()
+def _process(runtime: RuntimeInfo, now_us: int, kept: int) -> ProcessShape:
+    began, pid = runtime.started_at_us, os.getpid()
     uptime = (now_us - began) / SECOND if began is not None else None
     return ProcessShape(pid, memory_of(pid), threading.active_count(), uptime, kept)
 
 
-def _spark(settings: Settings, signs: Signs) -> SparkShape:
-    pid = signs.jvm_pid
+def _spark(settings: Settings, runtime: RuntimeInfo) -> SparkShape:
+    pid = runtime.jvm_pid
     return SparkShape(
-        signs.spark_version is not None,
+        runtime.spark_version is not None,
         settings.spark.master,
-        signs.spark_version,
+        runtime.spark_version,
         settings.spark.memory,
         pid,
         memory_of(pid) if pid else None,
@@ -64,7 +67,7 @@ def _spark(settings: Settings, signs: Signs) -> SparkShape:
 
 
 def memory_of(pid: int) -> int | None:
-    """Bytes of memory that a process holds; None where the system does not say it."""
+    """Resident memory of a process in bytes; None if the system does not report it."""
     try:
         with open(f"/proc/{pid}/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -100,11 +103,12 @@ def _values(settings: Settings) -> Iterator[tuple[str, Any]]:
             yield item.name, value
             continue
         for inner in fields(value):
-            said = getattr(value, inner.name)
+            field_value = getattr(value, inner.name)
             default = inner.metadata["text"]
             if inner.metadata.get("duration"):
-                said = default if said == inner.default else duration_text(said)
-            yield f"{item.name}.{key_of(inner)}", said
+                same = field_value == inner.default
+                field_value = default if same else duration_text(field_value)
+            yield f"{item.name}.{key_of(inner)}", field_value
 
 
 def _text(value: Any) -> str:

@@ -1,8 +1,8 @@
-"""The graph with numbers: rates from samples, judgements, and what each trouble is caused by.
+"""The graph with metrics: rates, health, and the cause of each problem.
 
-A place behind one that is bad names that one as its cause. It is bad too if its answers suffer:
-behind a source that has stopped, or a master that falls behind, they are still right, and it is
-only warned of. A project that does not run is idle.
+A node downstream of a bad one has it as its cause. It is bad too if its answers are affected:
+downstream of a source that has stopped or a master that is behind they are still correct, so it
+only has a warning. The nodes of a stopped project are idle.
 tests/run/test_topology.py breaks a project in several places.
 """
 
@@ -16,113 +16,119 @@ from headrace.api.service import ProjectStatus
 from headrace.compile.lineage import reads_of
 from headrace.compile.plan import Plan
 from headrace.core.time import iso
-from headrace.run.observatory.graph import Graph, Place, Reads, graph_of
-from headrace.run.observatory.numbers import Judging, NodeMetrics
+from headrace.run.observatory.graph import Graph, GraphNode, Reads, graph_of
+from headrace.run.observatory.node_metrics import NodeMetrics, NodeMetricsReader
+from headrace.run.observatory.observed_project import ObservedProject
 from headrace.run.observatory.samples import Samples
-from headrace.run.observatory.subject import Subject
 from headrace.serving import watches
 from headrace.serving.watches import ACTIVE
 
-STOPPED = "the project does not run"
+STOPPED = "the project is not running"
 _DECISIVE = {"log", "speed", "stream", "table", "view"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """A place with its numbers and what explains them."""
+class _NodeState:
+    """A node with its metrics, and the id of the node that causes its problem."""
 
-    place: Place
-    numbers: NodeMetrics
+    node: GraphNode
+    metrics: NodeMetrics
     cause: str | None = None
 
 
-def topology(subject: Subject, asked: TopologyRequest) -> Topology:
-    return topology_of(subject, subject.memory.samples, subject.memory.reads)
+def topology(service: ObservedProject, request: TopologyRequest) -> Topology:
+    return topology_of(service, service.cache.samples, service.cache.reads)
 
 
-def topology_of(subject: Subject, samples: Samples | None, reads: Reads = reads_of) -> Topology:
-    """The project at this moment."""
-    now, plan = iso(subject.store.clock()), subject.store.deployed()
+def topology_of(
+    service: ObservedProject, samples: Samples | None, reads: Reads = reads_of
+) -> Topology:
+    """The current graph of a project."""
+    now, plan = iso(service.store.clock()), service.store.deployed()
     if plan is None:
         return Topology(now, [], [])
-    looking = _Looking(subject, plan, subject.status(), samples or Samples(), reads)
-    return looking.topology(now)
+    reader = _TopologyReader(service, plan, service.status(), samples or Samples(), reads)
+    return reader.topology(now)
 
 
-class _Looking:
+class _TopologyReader:
     def __init__(
-        self, subject: Subject, plan: Plan, status: ProjectStatus, samples: Samples, reads: Reads
+        self,
+        service: ObservedProject,
+        plan: Plan,
+        status: ProjectStatus,
+        samples: Samples,
+        reads: Reads,
     ) -> None:
-        with subject.store.read() as db:
+        with service.store.read() as db:
             active = watches.statuses(db, ACTIVE)
-        self.graph = graph_of(subject.project, plan, [one.name for one in active], reads)
-        self.judging = Judging(subject, plan, status, active)
-        self.running, self.samples = subject.signs().running, samples
+        self.graph = graph_of(service.project, plan, [one.name for one in active], reads)
+        self.metrics_reader = NodeMetricsReader(service, plan, status, active)
+        self.running, self.samples = service.runtime_info().running, samples
 
     def topology(self, at: str) -> Topology:
-        judged = {p.id: _Judged(p, self.judging.numbers(p)) for p in self.graph.places}
+        states = {p.id: _NodeState(p, self.metrics_reader.metrics(p)) for p in self.graph.nodes}
         if self.running:
-            judged = explained(self.graph, judged)
-        nodes = [self._node(one) for one in judged.values()]
+            states = with_causes(self.graph, states)
+        nodes = [self._node(one) for one in states.values()]
         edges = [
-            Edge(a, b, self._edge_rate(judged[a].place, judged[b].place))
-            for a, b in self.graph.edges
+            Edge(a, b, self._edge_rate(states[a].node, states[b].node)) for a, b in self.graph.edges
         ]
         return Topology(at, nodes, edges)
 
-    def _node(self, judged: _Judged) -> Node:
-        place, numbers = judged.place, judged.numbers
-        health, reason = self._shown(numbers, rate := self._rate(place))
+    def _node(self, state: _NodeState) -> Node:
+        node, metrics = state.node, state.metrics
+        health, reason = self._shown(metrics, rate := self._rate(node))
         return Node(
-            place.id,
-            place.kind,
-            place.name,
+            node.id,
+            node.kind,
+            node.name,
             health,
             reason,
             rate,
-            numbers.lag_events,
-            numbers.lag_ms,
-            numbers.watermark_gap_ms,
-            numbers.saturation,
-            numbers.detail,
-            judged.cause,
+            metrics.lag_events,
+            metrics.lag_ms,
+            metrics.watermark_gap_ms,
+            metrics.saturation,
+            metrics.detail,
+            state.cause,
         )
 
-    def _shown(self, numbers: NodeMetrics, rate: float | None) -> tuple[Health, str]:
-        if not self.running and numbers.health != "bad":
+    def _shown(self, metrics: NodeMetrics, rate: float | None) -> tuple[Health, str]:
+        if not self.running and metrics.health != "bad":
             return "idle", STOPPED
-        if numbers.health == "ok" and rate == 0 and not numbers.lag_events:
-            return "idle", numbers.reason
-        return numbers.health, numbers.reason
+        if metrics.health == "ok" and rate == 0 and not metrics.lag_events:
+            return "idle", metrics.reason
+        return metrics.health, metrics.reason
 
-    def _rate(self, place: Place) -> float | None:
-        """What is kept of a flow takes its events; the others have counters of their own."""
-        if place.kind in {"stream", "view"} and place.flow:
-            return self.samples.rate(f"speed:{place.flow}")
-        return self.samples.rate(place.id)
+    def _rate(self, node: GraphNode) -> float | None:
+        """The rate of a stream or view is that of its flow; other nodes have their own counters."""
+        if node.kind in {"stream", "view"} and node.flow:
+            return self.samples.rate(f"speed:{node.flow}")
+        return self.samples.rate(node.id)
 
-    def _edge_rate(self, source: Place, target: Place) -> float | None:
+    def _edge_rate(self, source: GraphNode, target: GraphNode) -> float | None:
         if source.kind == "master":
-            return None  # batch takes what it needs, now and then
+            return None  # batch reads at intervals
         return self._rate(target if source.kind in {"source", "log"} else source)
 
 
-def explained(graph: Graph, judged: dict[str, _Judged]) -> dict[str, _Judged]:
-    """The same, with trouble told to all that is behind it."""
-    found = dict(judged)
-    behind: dict[str, list[str]] = {}
+def with_causes(graph: Graph, states: dict[str, _NodeState]) -> dict[str, _NodeState]:
+    """The same, with each problem inherited by all nodes downstream of it."""
+    found = dict(states)
+    downstream: dict[str, list[str]] = {}
     for source, target in graph.edges:
-        behind.setdefault(source, []).append(target)
-    for root in [one for one in judged.values() if one.numbers.health == "bad"]:
-        health: Health = "bad" if root.place.kind in _DECISIVE else "warn"
-        reached, waiting = {root.place.id}, deque(behind.get(root.place.id, ()))
+        downstream.setdefault(source, []).append(target)
+    for root in [one for one in states.values() if one.metrics.health == "bad"]:
+        health: Health = "bad" if root.node.kind in _DECISIVE else "warn"
+        visited, waiting = {root.node.id}, deque(downstream.get(root.node.id, ()))
         while waiting:
             id = waiting.popleft()
-            if id in reached:
+            if id in visited:
                 continue
-            reached.add(id)
-            waiting += behind.get(id, ())
-            if found[id].numbers.health in {"ok", "idle"}:
-                numbers = replace(found[id].numbers, health=health, reason=root.numbers.reason)
-                found[id] = _Judged(found[id].place, numbers, root.place.id)
+            visited.add(id)
+            waiting += downstream.get(id, ())
+            if found[id].metrics.health in {"ok", "idle"}:
+                metrics = replace(found[id].metrics, health=health, reason=root.metrics.reason)
+                found[id] = _NodeState(found[id].node, metrics, root.node.id)
     return found

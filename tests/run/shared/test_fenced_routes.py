@@ -123,7 +123,7 @@ def expressions() -> Iterator[str]:
 
 
 def some(texts: list[str], many: int, *about: object) -> list[str]:
-    """All in `make prove`, else a few: tests/spark/test_fence.py reads each of them."""
+    """All in `make prove`, else a few: tests/spark/test_allowed_sql.py reads each of them."""
     return texts if PROVE else drawn("hostile", *about).sample(texts, many)
 
 

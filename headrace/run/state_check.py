@@ -1,0 +1,110 @@
+"""Whether the parts of a project's state are consistent: log, master, store and import cursors.
+
+Events are written to the log first and removed from it last. So neither master nor store may be
+ahead of the log's end, and the master must reach the log's start. A state that was assembled from
+copies of different times is rejected before events are counted twice or lost.
+tests/run/test_state_check.py assembles such states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.core.errors import BadProject, Unavailable
+from headrace.core.position import Position
+from headrace.define.definitions import StreamDefinition
+from headrace.define.layout import Layout
+from headrace.ingest.file_cursors import cursors_path
+from headrace.log.opening import find_reader, logs_in, open_reader
+from headrace.log.protocol import LogReader
+from headrace.master.version import MasterVersion, newest_version
+from headrace.run.lock import holder
+from headrace.serving.progress import read_offsets
+from headrace.serving.sqlite_files import read_store
+
+_HINT = "restore a complete backup with `headrace restore`; do not mix copies of parts."
+
+
+@dataclass(frozen=True, slots=True)
+class Inconsistency:
+    """Offsets of a partition about which two parts disagree."""
+
+    stream: str
+    partition: int
+    offsets: tuple[int, int]
+    problem: str
+
+
+def has_writer(layout: Layout) -> bool:
+    """Whether a running process writes the logs and publishes their ends."""
+    return holder(layout) is not None
+
+
+def check_state(layout: Layout, streams: Mapping[str, StreamDefinition]) -> None:
+    """Reject a state whose parts are inconsistent; the caller holds the run lock."""
+    for name, partitions in logs_in(layout.logs).items():
+        reader = open_reader(layout.log(name), written=False)
+        for found in inconsistencies(layout, name, partitions, reader):
+            raise BadProject(
+                f"the state is inconsistent: {found.problem}",
+                detail=f"stream '{name}', partition {found.partition}, "
+                f"offsets [{found.offsets[0]}, {found.offsets[1]}).",
+                hint=_HINT,
+            )
+    for name, definition in streams.items():
+        _check_cursors(layout, name, definition)
+
+
+def _check_cursors(layout: Layout, name: str, definition: StreamDefinition) -> None:
+    """Without cursors a stream imports its files again, which is safe only if it has an id."""
+    if definition.source != "files" or definition.id is not None:
+        return
+    reader = find_reader(layout.log(name), written=False)
+    path = cursors_path(layout.ingest, name)
+    if reader and sum(reader.end().offsets) and not path.exists():
+        raise BadProject(
+            f"stream '{name}' has events, but the cursors of its files are missing: {path}",
+            detail="its files would be imported again, and each event would be counted twice.",
+            hint=f"{_HINT} To import all files again, write {{}} into it.",
+        )
+
+
+def inconsistencies(
+    layout: Layout, stream: str, partitions: int, reader: LogReader
+) -> Iterator[Inconsistency]:
+    """Where log, master and store disagree. The log's start is read first and its end last, because
+    both advance while a project runs.
+    """
+    first = reader.start()
+    archived = _archived(layout.master(stream), partitions)
+    committed = _committed(layout.store, stream, partitions)
+    last = reader.end()
+    offsets = zip(first.offsets, archived.offsets, committed.offsets, last.offsets, strict=True)
+    for partition, (start, in_master, in_store, end) in enumerate(offsets):
+        if in_master < start:
+            problem = "the log starts after the end of the master, and records between are missing"
+            yield Inconsistency(stream, partition, (in_master, start), problem)
+        for part, offset in (("master", in_master), ("store", in_store)):
+            if end < offset:
+                problem = f"the {part} has records that are not in the log"
+                yield Inconsistency(stream, partition, (end, offset), problem)
+
+
+def _archived(path: Path, partitions: int) -> Position:
+    version: MasterVersion | None = newest_version(path, partitions)
+    return version.position if version else Position.start(partitions)
+
+
+def _committed(path: Path, stream: str, partitions: int) -> Position:
+    """The position that the store has committed."""
+    start = Position.start(partitions)
+    if not path.exists():
+        return start
+    try:
+        with read_store(path) as db:
+            offsets = read_offsets(db, stream)
+    except Unavailable:
+        return start  # whoever opens a damaged store reports it
+    return Position(offsets) if len(offsets) == partitions else start
