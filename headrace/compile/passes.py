@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import msgspec
 from sqlglot import exp
 
 from headrace.compile.analyser import Analyser
@@ -29,6 +30,7 @@ from headrace.compile.derive import (
 )
 from headrace.compile.destinations import refuse_circles, with_sinks
 from headrace.compile.folds import carried_for, fold_below, written_out
+from headrace.compile.kernel import kernel_of
 from headrace.compile.plan import ColumnPlan, DerivedPlan, Plan, StreamPlan, TablePlan
 from headrace.compile.raised import dated, raised_rows
 from headrace.compile.resolve import Resolved, resolve, resolve_one
@@ -224,6 +226,18 @@ def plan_actions(context: Context) -> Context:
     return context
 
 
+def choose_kernels(context: Context) -> Context:
+    """Which views are computed without Spark SQL, and why the others are not."""
+    streams = {stream.name: stream for stream in context.plan.streams}
+    views = [
+        msgspec.structs.replace(view, kernel=kernel_of(view, streams, context.schemas))
+        if view.kept
+        else view
+        for view in context.plan.views
+    ]
+    return context.planned(views=tuple(views))
+
+
 PASSES: tuple[Callable[[Context], Context], ...] = (
     resolve_names,
     plan_sources,
@@ -231,4 +245,5 @@ PASSES: tuple[Callable[[Context], Context], ...] = (
     compile_queries,
     raise_alerts,
     plan_actions,
+    choose_kernels,
 )

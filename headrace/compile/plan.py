@@ -164,6 +164,15 @@ class JoinPlan(_Noun, frozen=True):
     withdrawn: tuple[str, ...] = ()
 
 
+class KernelPlan(_Noun, frozen=True):
+    """The vectorised form of a view's partials: DuckDB's SQL over the decoded events and tables.
+    Without it Spark SQL computes them, for the reason in `refused`.
+    """
+
+    sql: str = ""
+    refused: str = ""
+
+
 class ViewPlan(_Noun, frozen=True, dict=True):
     """How one view is kept and read. Every read asks for its fingerprints, so they are kept."""
 
@@ -186,6 +195,7 @@ class ViewPlan(_Noun, frozen=True, dict=True):
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
     join: JoinPlan | None = None
     definition: str = ""  # the whole SELECT with derived streams written out, for the audit
+    kernel: KernelPlan = KernelPlan()
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -274,8 +284,10 @@ class ViewPlan(_Noun, frozen=True, dict=True):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of the whole view, as it is kept and as it is read."""
-        return digest(msgspec.structs.replace(self, origin=""))
+        """Fingerprint of the whole view, as it is kept and as it is read. The kernel is left out:
+        it changes no answer.
+        """
+        return digest(msgspec.structs.replace(self, origin="", kernel=KernelPlan()))
 
     def output(self, name: str) -> OutputPlan | None:
         return next((out for out in self.outputs if out.name.lower() == name.lower()), None)

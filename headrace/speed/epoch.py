@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ from headrace.core.event import LATE, PARTITION, STATUS, EventStatus
 from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.spans import span
+from headrace.kernel.partials import KernelJob, PartitionPartials
 from headrace.serving.store import NOW, CarriedEpoch, Epoch, Version
 from headrace.serving.watermark import Reached, Times
 from headrace.spark.feed import high_sql
@@ -30,6 +30,7 @@ from headrace.spark.joined import marks, with_new
 from headrace.spark.relations import rows_of
 from headrace.speed.carry import Behind, CarriedRows, follow, rebase
 from headrace.speed.memory import JoinHistory, moments
+from headrace.speed.records import EpochRecords, apart
 
 COUNTS = ("events", "late", "duplicates", "dead_letters")
 P = ParamSpec("P")
@@ -46,7 +47,7 @@ class Counted:
 
 
 def compute_epoch(
-    frame: Any,
+    records: EpochRecords,
     flow: FlowPlan,
     versions: list[Version],
     range: PositionRange,
@@ -54,12 +55,95 @@ def compute_epoch(
     started_at: int,
     memory: JoinHistory | None = None,
     shedding: Shedding | None = None,
+    *,
+    vectorised: bool = True,
 ) -> Epoch:
-    """Partials and counts of the events in `frame`, which holds what is taken of `range`.
+    """Partials and counts of the records of `range`, or of those that are not shed.
 
-    A joined flow needs the memory of what came before.
+    A joined flow needs the memory of what came before. Without `vectorised`, Spark SQL computes all
+    views.
     """
-    frame, spark, before = frame.persist(), frame.sparkSession, behind.state.reached
+    kernel = [version for version in versions if vectorised and version.plan.kernel.sql]
+    rest = [version for version in versions if version not in kernel]
+    if kernel and not rest:
+        found = records.partials(*_kernel_job(flow, kernel))
+        computed = _by_kernel(found, flow, kernel, range, behind, started_at)
+    elif not kernel:
+        computed = _by_spark(records, flow, rest, range, behind, started_at, memory)
+    else:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            job = _submit(pool, "kernel", records.partials, *_kernel_job(flow, kernel))
+            computed = _by_spark(records, flow, rest, range, behind, started_at, memory)
+        computed.rows.update(_concatenated(job.result(), kernel))
+    return Epoch(
+        flow.name,
+        behind.state.generation,
+        range.lower,
+        computed.reached,
+        dict(zip(COUNTS, computed.counts, strict=True)),
+        computed.rows,
+        started_at,
+        _carried(computed.carried, shedding),
+        computed.withdrawn,
+        shedding,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """What the records of an epoch give."""
+
+    reached: Reached
+    counts: list[int]
+    rows: dict[str, pa.Table]  # by the id of a version
+    carried: dict[str, CarriedEpoch] = field(default_factory=dict)
+    withdrawn: dict[str, int] = field(default_factory=dict)
+
+
+def _kernel_job(flow: FlowPlan, versions: list[Version]) -> tuple[KernelJob, list[str]]:
+    """The job of these views, and the tables that they are joined with."""
+    [stream] = flow.streams
+    time = stream.watermark[0] if stream.watermark else None
+    views = {version.id: version.plan.kernel.sql for version in versions}
+    tables = {name for version in versions for name in version.plan.tables}
+    return KernelJob(stream.name, time, stream.ahead_us, views), sorted(tables)
+
+
+def _by_kernel(
+    found: list[PartitionPartials],
+    flow: FlowPlan,
+    versions: list[Version],
+    range: PositionRange,
+    behind: Behind,
+    started_at: int,
+) -> _Computed:
+    highs = list(behind.state.reached.highs)
+    for part in found:
+        times = (highs[part.partition], part.high_us)
+        highs[part.partition] = max((t for t in times if t is not None), default=None)
+    reached = behind.state.after(range.upper, tuple(highs), started_at)
+    counts = [sum(part.counts[n] for part in found) for n, _ in enumerate(COUNTS)]
+    return _Computed(reached, counts, _concatenated(found, versions))
+
+
+def _concatenated(found: list[PartitionPartials], versions: list[Version]) -> dict[str, pa.Table]:
+    """The rows of all partitions; those of one key are merged by who reads them."""
+    return {
+        version.id: pa.concat_tables([part.rows[version.id] for part in found])
+        for version in versions
+    }
+
+
+def _by_spark(
+    records: EpochRecords,
+    flow: FlowPlan,
+    versions: list[Version],
+    range: PositionRange,
+    behind: Behind,
+    started_at: int,
+    memory: JoinHistory | None,
+) -> _Computed:
+    frame, spark, before = records.frame().persist(), records.spark, behind.state.reached
     try:
         parts = apart(flow, frame)
         events = [part.where(f"{STATUS} = {int(EventStatus.EVENT)}") for part in parts]
@@ -85,17 +169,12 @@ def compute_epoch(
         _rebase(spark, made, behind, reached)
     finally:
         frame.unpersist()
-    return Epoch(
-        flow.name,
-        behind.state.generation,
-        range.lower,
+    return _Computed(
         reached,
-        dict(zip(COUNTS, _totals(counted), strict=True)),
+        _totals(counted),
         {v.id: part.rows if isinstance(part, CarriedRows) else part for v, part in made.items()},
-        started_at,
-        _carried(made, shedding),
+        {v.id: part.epoch for v, part in made.items() if isinstance(part, CarriedRows)},
         {id: count for id, job in withdrawn.items() if (count := job.result())},
-        shedding,
     )
 
 
@@ -151,10 +230,7 @@ def _rebase(
         made[version] = rebase(spark, version, carry, behind, reached.marks[0], len(since))
 
 
-def _carried(
-    made: dict[Version, pa.Table | CarriedRows], shedding: Shedding | None
-) -> dict[str, CarriedEpoch]:
-    parts = {v.id: part.epoch for v, part in made.items() if isinstance(part, CarriedRows)}
+def _carried(parts: dict[str, CarriedEpoch], shedding: Shedding | None) -> dict[str, CarriedEpoch]:
     if shedding is None:
         return parts
     # States that have not seen every event are no beginning for those that follow.
@@ -190,26 +266,6 @@ class _Joined:
         nothing = [None] * len(events)
         since = moments(self.flow, self.joins, self.after.marks, nothing)
         self.memory.remember(range.upper, events, since)
-
-
-def together(frames: Sequence[Any]) -> Any:
-    """One frame of all streams' rows, as one read of them; `apart` takes it apart again."""
-    from pyspark.sql.functions import lit, struct
-
-    if len(frames) == 1:
-        return frames[0]
-    packed = [
-        frame.select(lit(n).alias("_stream"), struct("*").alias(f"s{n}"))
-        for n, frame in enumerate(frames)
-    ]
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), packed)
-
-
-def apart(flow: FlowPlan, frame: Any) -> list[Any]:
-    """The rows of each stream."""
-    if len(flow.streams) == 1:
-        return [frame]
-    return [frame.where(f"_stream = {n}").select(f"s{n}.*") for n in range(len(flow.streams))]
 
 
 def _withdrawn(spark: Any, version: Version, given: dict[str, Any]) -> int:
