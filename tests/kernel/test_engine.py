@@ -13,9 +13,8 @@ from headrace.kernel.engine import run_kernel
 
 def test_a_query_reads_its_relations() -> None:
     numbers = pa.table({"n": [1, 2, 3]})
-    assert run_kernel(
-        "SELECT sum(n)::BIGINT AS n FROM numbers", {"numbers": numbers}
-    ).to_pylist() == [{"n": 6}]
+    total = run_kernel("SELECT sum(n)::BIGINT AS n FROM numbers", {"numbers": numbers})
+    assert total.to_pylist() == [{"n": 6}]
     with pytest.raises(EngineFailed, match="the vectorised kernel failed"):
         run_kernel("SELECT * FROM numbers", {})  # those of the query before are gone
 
