@@ -5,6 +5,7 @@ epochs and builds cost without log and decoding.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ HIDDEN = """0::INTEGER AS _partition, i::BIGINT AS _offset, {moment} AS _arrived
             false AS _late, 0::BIGINT AS _lateness, 0::TINYINT AS _status"""
 START_US = 1_767_225_600_000_000
 TASKS = 2  # that read an epoch, as a stream of two partitions has
+
+
+@dataclass(frozen=True)
+class ReadRecords:
+    """The records of an epoch that were written as columns; carried views take no kernel."""
+
+    spark: Any
+    rows: Any
+
+    def frame(self) -> Any:
+        return self.rows
 
 
 def write_typed(folder: Path, rows: str, events_each: int) -> None:
@@ -79,12 +91,13 @@ class Epochs:
         state = self.store.stream("clicks")
         context = EpochContext(self.store, state, lambda *_: self.events, 0, {})
         made = compute_epoch(
-            frame,
+            ReadRecords(self.spark, frame),
             self.flow,
             self.store.versions("clicks"),
             PositionRange(state.position, Position((upper,))),
             context,
             START_US,
+            vectorised=False,
         )
         self.store.commit_epoch(made)
         return time.monotonic() - began

@@ -26,6 +26,7 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -55,6 +56,12 @@ from headrace.define.view_subscription import read_subscription
 from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationWriter, Message
 from headrace.ingest.intake import Intake
+from headrace.kernel.partials import (
+    KernelJob,
+    PartitionPartials,
+    compute_partials,
+    without_zone,
+)
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.log.interval import log_intervals
 from headrace.log.opening import open_reader
@@ -74,8 +81,9 @@ from headrace.spark.feed import Feed, typed
 from headrace.spark.functions import register_functions
 from headrace.spark.relations import register, small_table
 from headrace.speed.carry import EpochContext
-from headrace.speed.epoch import compute_epoch, pack_streams
+from headrace.speed.epoch import compute_epoch
 from headrace.speed.join_history import JoinHistory
+from headrace.speed.records import pack_streams
 from headrace.speed.runner import EpochRunner
 from headrace.testing import Transcript
 
@@ -270,21 +278,18 @@ class Parts:
         if shared and key in self.compiled.epochs:
             # Its rows do not depend on how many builds were before it, but a commit names them.
             return replace(self.compiled.epochs[key], generation=state.generation)
-        pairs = zip(flow.streams, tables, strict=True)
-        frame = pack_streams(
-            [_frame(self.compiled.speed, stream, table) for stream, table in pairs]
-        )
+        records = DecodedRecords(self.compiled.speed, flow, tables)
         read, processors = partial(self.frame, flow.streams[0]), self.compiled.processors
         behind = EpochContext(self.store, state, read, STEP_EVENTS_MAX, processors)
         versions, memory = self.store.versions(name), self.memories.get(name)
-        made = compute_epoch(frame, flow, versions, range, behind, self.clock(), memory)
+        made = compute_epoch(records, flow, versions, range, behind, self.clock(), memory)
         self.compiled.epochs[key] = made
         return made
 
     def frame(
         self, plan: StreamPlan, spark: Any, range: PositionRange, highs: tuple[int | None, ...]
     ) -> Any:
-        return _frame(spark, plan, decoded(plan, self.log(plan.name), range, highs))
+        return frame_of(spark, plan, decoded(plan, self.log(plan.name), range, highs))
 
     def counts(self) -> dict[str, int]:
         """What batch has counted up to the boundary, and speed after it."""
@@ -311,7 +316,29 @@ class Parts:
         self.store.close()
 
 
-def _frame(spark: Any, stream: StreamPlan, table: pa.Table) -> Any:
+@dataclass(frozen=True)
+class DecodedRecords:
+    """The records of an epoch, decoded here: the kernel runs in this process and not in a task."""
+
+    spark: Any
+    flow: FlowPlan
+    decoded: list[pa.Table]  # of each stream
+
+    def frame(self) -> Any:
+        pairs = zip(self.flow.streams, self.decoded, strict=True)
+        return pack_streams([frame_of(self.spark, stream, table) for stream, table in pairs])
+
+    def partials(self, job: KernelJob, tables: Iterable[str]) -> list[PartitionPartials]:
+        rows = {name: without_zone(self.spark.table(f"`{name}`").toArrow()) for name in tables}
+        job, [records] = replace(job, tables=rows), self.decoded
+        partitions = records[PARTITION]
+        return [
+            compute_partials(job, number, records.filter(pc.equal(partitions, number)))
+            for number in range(self.flow.partitions)
+        ]
+
+
+def frame_of(spark: Any, stream: StreamPlan, table: pa.Table) -> Any:
     """Decoded events as a range of the log has them, with the types that are declared."""
     schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
     return typed(spark.createDataFrame(table, schema), stream)

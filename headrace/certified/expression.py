@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from headrace.certified.aggregates import AGGREGATES, ORDERED_SETS, SYNONYMS, OrderItem, Over
+from headrace.certified.aggregates import ORDERED_SETS, SYNONYMS, OrderItem, Over
 from headrace.certified.casts import cast
-from headrace.certified.functions import SCALARS
+from headrace.certified.function_table import OFFERED, FunctionTable
 from headrace.certified.functions.choices import chosen
 from headrace.certified.intervals import (
     DAYS_MAX,
@@ -30,6 +30,7 @@ from headrace.certified.nested import field_of, no_field, subscript
 from headrace.certified.nodes import call_of, number, type_named
 from headrace.certified.operators import (
     arithmetic,
+    bitwise_and,
     comparison,
     integral_division,
     negated,
@@ -65,8 +66,8 @@ class NameResolver(Protocol):
 class Expressions:
     """Compiles expressions over some names."""
 
-    def __init__(self, names: NameResolver) -> None:
-        self.names = names
+    def __init__(self, names: NameResolver, functions: FunctionTable = OFFERED) -> None:
+        self.names, self.functions = names, functions
         self.windows: dict[str, exp.Window] = {}  # those of the WINDOW clause, by name
         self.grouped: list[exp.Expr] = []  # the columns of ROLLUP, CUBE and GROUPING SETS
 
@@ -133,6 +134,9 @@ class Expressions:
 
     def _int_div(self, node: exp.IntDiv) -> TypedSql:
         return integral_division(self.compile(node.this), self.compile(node.expression))
+
+    def _bitwise_and(self, node: exp.BitwiseAnd) -> TypedSql:
+        return bitwise_and(self.compile(node.this), self.compile(node.expression))
 
     def _neg(self, node: exp.Neg) -> TypedSql:
         if isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -266,14 +270,21 @@ class Expressions:
             return self._grouping(name, arguments)
         if SYNONYMS.get(name, name) in ORDERED_SETS:
             raise not_available(f"'{name}' without WITHIN GROUP (ORDER BY …)")
-        if SYNONYMS.get(name, name) in AGGREGATES:
+        scalars, aggregates = self.functions.scalars, self.functions.aggregates
+        if SYNONYMS.get(name, name) in aggregates:
             return self._aggregate(name, arguments, lambda call: call, windowed=False)
-        if name not in SCALARS:
-            close = difflib.get_close_matches(name, [*SCALARS, *AGGREGATES], 1, 0.75)
+        if name not in scalars:
+            close = difflib.get_close_matches(name, [*scalars, *aggregates], 1, 0.75)
             listed = "docs/functions.md lists the functions that are."
             hint = f"did you mean '{close[0]}'?" if close else listed
             raise not_available(f"'{name}'", hint)
-        return scalar(name, [self.compile(argument) for argument in arguments])
+        return self._scalar(name, [self.compile(argument) for argument in arguments])
+
+    def _scalar(self, name: str, arguments: list[TypedSql]) -> TypedSql:
+        forms = [form for form in self.functions.scalars[name] if form.accepts(len(arguments))]
+        if not forms:
+            raise BadQuery(f"{name} does not take {len(arguments)} arguments")
+        return forms[0].call(arguments)
 
     def _filter(self, node: exp.Filter) -> TypedSql:
         where = self.condition(node.expression.this)
@@ -297,7 +308,7 @@ class Expressions:
 
     def _extract(self, node: exp.Extract) -> TypedSql:
         field = TypedSql("", STRING, literal=node.this.name)
-        return scalar("date_part", [field, self.compile(node.expression)])
+        return self._scalar("date_part", [field, self.compile(node.expression)])
 
     def _grouping(self, name: str, arguments: list[exp.Expr]) -> TypedSql:
         """Which of the grouped columns a row of ROLLUP, CUBE or GROUPING SETS leaves out."""
@@ -332,14 +343,14 @@ class Expressions:
                 raise not_available("WITHIN GROUP with OVER")
             return self._within_group(node, over)
         name, arguments = call_of(node)
-        if SYNONYMS.get(name, name) not in AGGREGATES:
+        if SYNONYMS.get(name, name) not in self.functions.aggregates:
             raise not_available(f"'{name}' as an aggregate")
         return self._aggregate(name, arguments, over, windowed=windowed)
 
     def _aggregate(
         self, name: str, arguments: list[exp.Expr], over: Over, *, windowed: bool
     ) -> TypedSql:
-        row = AGGREGATES[SYNONYMS.get(name, name)]
+        row = self.functions.aggregates[SYNONYMS.get(name, name)]
         if row.window_only and not windowed:
             raise not_available(f"'{name}' without OVER")
         if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
@@ -412,7 +423,8 @@ _METHODS: dict[type[exp.Expr], Method] = {
     exp.Column: Expressions._column, exp.Paren: Expressions._paren,
     exp.Literal: Expressions._literal, exp.Boolean: Expressions._boolean,
     exp.Null: Expressions._null, exp.Interval: Expressions._interval,
-    exp.IntDiv: Expressions._int_div, exp.Neg: Expressions._neg, exp.And: Expressions._and,
+    exp.BitwiseAnd: Expressions._bitwise_and, exp.IntDiv: Expressions._int_div,
+    exp.Neg: Expressions._neg, exp.And: Expressions._and,
     exp.Or: Expressions._and, exp.Not: Expressions._not, exp.Is: Expressions._is,
     exp.Between: Expressions._between, exp.In: Expressions._in, exp.Exists: Expressions._exists,
     exp.Subquery: Expressions._subquery, exp.Like: Expressions._like,
@@ -422,11 +434,3 @@ _METHODS: dict[type[exp.Expr], Method] = {
     exp.WithinGroup: Expressions._within_group, exp.Extract: Expressions._extract,
     exp.Bracket: Expressions._bracket, exp.Explode: Expressions._explode,
 }  # fmt: skip
-
-
-def scalar(name: str, arguments: list[TypedSql]) -> TypedSql:
-    """A call of a scalar function."""
-    forms = [form for form in SCALARS[name] if form.accepts(len(arguments))]
-    if not forms:
-        raise BadQuery(f"{name} does not take {len(arguments)} arguments")
-    return forms[0].call(arguments)

@@ -69,6 +69,14 @@ def _duck(type: str) -> str:
     return "INTEGER" if type == "INT" else type
 
 
+def bitwise_and(a: TypedSql, b: TypedSql) -> TypedSql:
+    """`a & b` of integers."""
+    type = wider_number(a.type, b.type)
+    if a.type not in INTEGERS or b.type not in INTEGERS or type is None:
+        raise not_available(f"'&' of {a.type} and {b.type}")
+    return combine((a, b), f"({cast(a, type).sql} & {cast(b, type).sql})", type)
+
+
 def integral_division(a: TypedSql, b: TypedSql) -> TypedSql:
     """`a div b`: always BIGINT, cut towards zero."""
     if a.type in INTEGERS and b.type in INTEGERS:

@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from headrace.certified.casts import cast
 from headrace.certified.expression import SMALLER, SQL_CHARACTERS_MAX, Expressions
+from headrace.certified.function_table import OFFERED, FunctionTable
 from headrace.certified.nested import exploded, no_field
 from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.scope import AliasedRelation, Scope, of_column
@@ -40,10 +41,14 @@ Find = Callable[[str], ReadRelation | None]
 
 
 def compile_query(
-    query: exp.Query, find: Find, known: Iterable[str] = (), origin: Origin | None = None
+    query: exp.Query,
+    find: Find,
+    known: Iterable[str] = (),
+    origin: Origin | None = None,
+    functions: FunctionTable = OFFERED,
 ) -> CompiledQuery:
     """Compile a query; `known` are the names that an error may suggest."""
-    context = _Context(find, tuple(known))
+    context = _Context(find, tuple(known), functions)
     try:
         made = _query(query, _Environment(context))
     except RecursionError as error:
@@ -58,6 +63,7 @@ def compile_query(
 class _Context:
     find: Find
     known: tuple[str, ...]
+    functions: FunctionTable
     used: dict[str, None] = field(default_factory=dict)
 
 
@@ -215,10 +221,10 @@ def _as_columns(side: ReadRelation, columns: tuple[AnswerColumn, ...]) -> str:
 def _ordered(query: exp.Expr, made: ReadRelation, environment: _Environment) -> ReadRelation:
     """A query in brackets or a set operation, with its own ORDER BY and LIMIT."""
     scope = Scope([AliasedRelation("_whole", made.columns)], outer=environment.outer)
-    names = _Names(scope, environment)
+    expressions = Expressions(_Names(scope, environment), environment.context.functions)
     order = query.args.get("order")
     places = [of_column(f'"_whole".{quoted(c.name)}', c) for c in made.columns]
-    said = _order_by(order, Expressions(names), places) if order else ""
+    said = _order_by(order, expressions, places) if order else ""
     said += _limited(query)
     return (
         ReadRelation(f"SELECT * FROM ({made.sql}) AS _whole{said}", made.columns) if said else made
@@ -283,7 +289,7 @@ class _Select:
         self.select, self.environment = select, environment
         self.scope = Scope(outer=environment.outer)
         self.names = _Names(self.scope, environment)
-        self.expressions = _WithPlaces(self.names)
+        self.expressions = _WithPlaces(self.names, environment.context.functions)
 
     def compile(self) -> ReadRelation:
         self._check_clauses()

@@ -207,6 +207,10 @@ def _partial_words(view: ViewPlan) -> list[str]:
         )
     if view.has_lateness:
         words.append("each window also counts its events and how late they were")
+    if view.kernel.sql:
+        words.append("speed computes it vectorised, in DuckDB within the tasks that read the log")
+    elif view.kernel.refused:
+        words.append(f"speed computes it in Spark SQL: {view.kernel.refused}")
     return words
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import msgspec
 from sqlglot import exp
 
 from headrace.compile.alert_rows import alert_select, with_row_time
@@ -30,6 +31,7 @@ from headrace.compile.derive import (
 )
 from headrace.compile.destinations import refuse_cycles, with_sinks
 from headrace.compile.folds import carried_for, fold_below, inline_to_fold
+from headrace.compile.kernel import kernel_of
 from headrace.compile.plan import ColumnPlan, DerivedPlan, Plan, StreamPlan, TablePlan
 from headrace.compile.resolve import ResolvedQuery, resolve, resolve_one
 from headrace.compile.rules import errors_name_rules, ledger_view, rule_plans
@@ -229,6 +231,18 @@ def plan_actions(context: CompileContext) -> CompileContext:
     return context
 
 
+def choose_kernels(context: CompileContext) -> CompileContext:
+    """Which views are computed without Spark SQL, and why the others are not."""
+    streams = {stream.name: stream for stream in context.plan.streams}
+    views = [
+        msgspec.structs.replace(view, kernel=kernel_of(view, streams, context.schemas))
+        if view.kept
+        else view
+        for view in context.plan.views
+    ]
+    return context.with_plan(views=tuple(views))
+
+
 PASSES: tuple[Callable[[CompileContext], CompileContext], ...] = (
     resolve_names,
     plan_sources,
@@ -236,4 +250,5 @@ PASSES: tuple[Callable[[CompileContext], CompileContext], ...] = (
     compile_queries,
     raise_alerts,
     plan_actions,
+    choose_kernels,
 )

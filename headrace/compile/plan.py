@@ -164,6 +164,15 @@ class JoinPlan(_PlanNode, frozen=True):
     withdrawn: tuple[str, ...] = ()
 
 
+class KernelPlan(_PlanNode, frozen=True):
+    """The vectorised form of a view's partials: DuckDB's SQL over the decoded events and tables.
+    Without it Spark SQL computes them, for the reason in `refused`.
+    """
+
+    sql: str = ""
+    refused: str = ""
+
+
 class ViewPlan(_PlanNode, frozen=True, dict=True):
     """How one view is maintained and read. Fingerprints are cached: every read uses them."""
 
@@ -186,6 +195,7 @@ class ViewPlan(_PlanNode, frozen=True, dict=True):
     inputs: str = ""  # fingerprint of the stream, tables and functions it reads
     join: JoinPlan | None = None
     definition: str = ""  # the whole SELECT with derived streams inlined, for the audit
+    kernel: KernelPlan = KernelPlan()
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -274,8 +284,8 @@ class ViewPlan(_PlanNode, frozen=True, dict=True):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of the whole view."""
-        return digest(msgspec.structs.replace(self, origin=""))
+        """Fingerprint of the whole view. The kernel is left out: it changes no answer."""
+        return digest(msgspec.structs.replace(self, origin="", kernel=KernelPlan()))
 
     def output(self, name: str) -> OutputPlan | None:
         return next((out for out in self.outputs if out.name.lower() == name.lower()), None)

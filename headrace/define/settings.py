@@ -96,6 +96,9 @@ class SparkSettings:
     master: str = _setting("local[*]", "Spark master: local[*], spark://host:port, yarn, k8s://…")
     memory: str = _setting("2g", "memory of the Spark driver")
     shuffle_partitions: int = _setting(2, "partitions of a shuffle", least=1)
+    vectorised: bool = _setting(
+        True, "whether epochs compute views in DuckDB, within the tasks, where that is certified"
+    )
     conf: dict[str, str] = _setting({}, "any other Spark setting, by its own name")
 
 

@@ -66,8 +66,9 @@ class Pipeline:
         self.builder = Builder(batch, flow, self.feeds, store, processors, clock)
         watched = partial(self._step, "speed", "an epoch", self.settings.watchdog.epoch_us)
         self.speed = EpochRunner(
-            speed, flow, self.feeds, store, self.settings.speed, clock, processors, watched, report
-        )
+            speed, flow, self.feeds, store, self.settings.speed, clock, processors, watched, report,
+            vectorised=self.settings.spark.vectorised,
+        )  # fmt: skip
         self._tables, self._flows = tables_of_flow(plan, flow), flows_of(plan)
         self.on_build: OnBuild = _ignore
         self.build_time = BuildTimeEstimate()
@@ -195,6 +196,7 @@ class Pipeline:
         """Read a table again, for both layers."""
         for session in self.sessions:
             reload(session, table, self.folder)
+        self.speed.tables.forget(table.name)
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""

@@ -70,15 +70,21 @@ class Feed:
         self, spark: Any, range: PositionRange, highs: Times, shedding: Shedding | None = None
     ) -> Any:
         """The records of a range of the log, of every status."""
-        parts = log_intervals(open_reader(self.log), self._decoder, range, highs)
-        return self._logged(spark, parts, shedding)
+        return self._logged(spark, self.log_intervals(range, highs), shedding)
+
+    def log_intervals(self, range: PositionRange, highs: Times) -> list[LogInterval]:
+        """The partitions of a range, for tasks; `highs` are the highest times before it."""
+        return log_intervals(open_reader(self.log), self._decoder, range, highs)
 
     def no_records(self, spark: Any) -> Any:
         """A frame without records, but of which Spark does not know that it is empty, so that the
         whole plan is run.
         """
-        reader, nothing = open_reader(self.log), Interval(0, 0)
-        return self._logged(spark, [LogInterval(reader, self._decoder, 0, nothing, None)])
+        return self._logged(spark, [self.empty_interval()])
+
+    def empty_interval(self) -> LogInterval:
+        """No records, for a task that finds none."""
+        return LogInterval(open_reader(self.log), self._decoder, 0, Interval(0, 0), None)
 
     def _logged(
         self, spark: Any, parts: Sequence[LogInterval], shedding: Shedding | None = None

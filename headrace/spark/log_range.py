@@ -33,7 +33,7 @@ def log_frame(
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in (each.as_py() for batch in numbers for each in batch[0]):
-            for table in _tables(parts[number], raw, shedding):
+            for table in decoded_tables(parts[number], raw, shedding):
                 yield from table.to_batches(max_chunksize=BATCH_EVENTS)
 
     if not parts:
@@ -42,7 +42,7 @@ def log_frame(
     return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, typed)
 
 
-def _tables(part: LogInterval, raw: bool, shedding: Shedding | None) -> Iterator[pa.Table]:
+def decoded_tables(part: LogInterval, raw: bool, shedding: Shedding | None) -> Iterator[pa.Table]:
     if shedding is None:
         yield from (decoded.table for decoded in part.decoded(raw=raw))
     elif decoded := list(part.decoded(raw=raw)):

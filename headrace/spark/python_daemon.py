@@ -21,7 +21,7 @@ from pyspark.daemon import manager  # noqa: E402
 
 import headrace.master.archive  # noqa: E402
 import headrace.spark.carry  # noqa: E402
-import headrace.spark.log_range  # noqa: E402, F401
+import headrace.spark.kernel_job  # noqa: E402, F401
 
 if __name__ == "__main__":
     manager()

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass, field, replace
 from typing import Any, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from headrace.core.event import LATE, PARTITION, STATUS, EventStatus
 from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.spans import span
+from headrace.kernel.partials import KernelJob, PartitionPartials
 from headrace.serving.store import NOW, CarriedEpoch, Epoch, Version
 from headrace.serving.watermark import FlowProgress, Times
 from headrace.spark.feed import high_sql
@@ -29,6 +29,7 @@ from headrace.spark.join_parameters import watermark_parameters, with_new
 from headrace.spark.relations import rows_of
 from headrace.speed.carry import CarriedRows, EpochContext, fold_epoch, rebase
 from headrace.speed.join_history import JoinHistory, history_starts
+from headrace.speed.records import EpochRecords, unpack_streams
 
 COUNTS = ("events", "late", "duplicates", "dead_letters")
 P = ParamSpec("P")
@@ -45,7 +46,7 @@ class StreamCounts:
 
 
 def compute_epoch(
-    frame: Any,
+    records: EpochRecords,
     flow: FlowPlan,
     versions: list[Version],
     range: PositionRange,
@@ -53,12 +54,95 @@ def compute_epoch(
     started_at: int,
     history: JoinHistory | None = None,
     shedding: Shedding | None = None,
+    *,
+    vectorised: bool = True,
 ) -> Epoch:
-    """Partials and counts of the records in `frame`, which are those of `range` that are not shed.
+    """Partials and counts of the records of `range`, or of those that are not shed.
 
-    A joined flow requires the history of its streams.
+    A joined flow requires the history of its streams. Without `vectorised`, Spark SQL computes all
+    views.
     """
-    frame, spark, before = frame.persist(), frame.sparkSession, context.state.reached
+    kernel = [version for version in versions if vectorised and version.plan.kernel.sql]
+    rest = [version for version in versions if version not in kernel]
+    if kernel and not rest:
+        found = records.partials(*_kernel_job(flow, kernel))
+        computed = _by_kernel(found, flow, kernel, range, context, started_at)
+    elif not kernel:
+        computed = _by_spark(records, flow, rest, range, context, started_at, history)
+    else:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            job = _submit(pool, "kernel", records.partials, *_kernel_job(flow, kernel))
+            computed = _by_spark(records, flow, rest, range, context, started_at, history)
+        computed.rows.update(_concatenated(job.result(), kernel))
+    return Epoch(
+        flow.name,
+        context.state.generation,
+        range.lower,
+        computed.reached,
+        dict(zip(COUNTS, computed.counts, strict=True)),
+        computed.rows,
+        started_at,
+        _carried(computed.carried, shedding),
+        computed.withdrawn,
+        shedding,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """What the records of an epoch give."""
+
+    reached: FlowProgress
+    counts: list[int]
+    rows: dict[str, pa.Table]  # by the id of a version
+    carried: dict[str, CarriedEpoch] = field(default_factory=dict)
+    withdrawn: dict[str, int] = field(default_factory=dict)
+
+
+def _kernel_job(flow: FlowPlan, versions: list[Version]) -> tuple[KernelJob, list[str]]:
+    """The job of these views, and the tables that they are joined with."""
+    [stream] = flow.streams
+    time = stream.watermark[0] if stream.watermark else None
+    views = {version.id: version.plan.kernel.sql for version in versions}
+    tables = {name for version in versions for name in version.plan.tables}
+    return KernelJob(stream.name, time, stream.ahead_us, views), sorted(tables)
+
+
+def _by_kernel(
+    found: list[PartitionPartials],
+    flow: FlowPlan,
+    versions: list[Version],
+    range: PositionRange,
+    context: EpochContext,
+    started_at: int,
+) -> _Computed:
+    highs = list(context.state.reached.highs)
+    for part in found:
+        times = (highs[part.partition], part.high_us)
+        highs[part.partition] = max((t for t in times if t is not None), default=None)
+    reached = context.state.after(range.upper, tuple(highs), started_at)
+    counts = [sum(part.counts[n] for part in found) for n, _ in enumerate(COUNTS)]
+    return _Computed(reached, counts, _concatenated(found, versions))
+
+
+def _concatenated(found: list[PartitionPartials], versions: list[Version]) -> dict[str, pa.Table]:
+    """The rows of all partitions; those of one key are merged by who reads them."""
+    return {
+        version.id: pa.concat_tables([part.rows[version.id] for part in found])
+        for version in versions
+    }
+
+
+def _by_spark(
+    records: EpochRecords,
+    flow: FlowPlan,
+    versions: list[Version],
+    range: PositionRange,
+    context: EpochContext,
+    started_at: int,
+    history: JoinHistory | None,
+) -> _Computed:
+    frame, spark, before = records.frame().persist(), records.spark, context.state.reached
     try:
         parts = unpack_streams(flow, frame)
         events = [part.where(f"{STATUS} = {int(EventStatus.EVENT)}") for part in parts]
@@ -84,17 +168,12 @@ def compute_epoch(
         _rebase(spark, made, context, reached)
     finally:
         frame.unpersist()
-    return Epoch(
-        flow.name,
-        context.state.generation,
-        range.lower,
+    return _Computed(
         reached,
-        dict(zip(COUNTS, _totals(counted), strict=True)),
+        _totals(counted),
         {v.id: part.rows if isinstance(part, CarriedRows) else part for v, part in made.items()},
-        started_at,
-        _carried(made, shedding),
+        {v.id: part.epoch for v, part in made.items() if isinstance(part, CarriedRows)},
         {id: count for id, job in withdrawn.items() if (count := job.result())},
-        shedding,
     )
 
 
@@ -150,10 +229,7 @@ def _rebase(
         made[version] = rebase(spark, version, carry, context, reached.marks[0], len(since))
 
 
-def _carried(
-    made: dict[Version, pa.Table | CarriedRows], shedding: Shedding | None
-) -> dict[str, CarriedEpoch]:
-    parts = {v.id: part.epoch for v, part in made.items() if isinstance(part, CarriedRows)}
+def _carried(parts: dict[str, CarriedEpoch], shedding: Shedding | None) -> dict[str, CarriedEpoch]:
     if shedding is None:
         return parts
     # States without the shed events are not valid for the next epoch.
@@ -189,26 +265,6 @@ class _Joined:
         nothing = [None] * len(events)
         since = history_starts(self.flow, self.joins, self.after.marks, nothing)
         self.history.append(range.upper, events, since)
-
-
-def pack_streams(frames: Sequence[Any]) -> Any:
-    """One frame with the rows of all streams, so that they are read once; see `unpack_streams`."""
-    from pyspark.sql.functions import lit, struct
-
-    if len(frames) == 1:
-        return frames[0]
-    packed = [
-        frame.select(lit(n).alias("_stream"), struct("*").alias(f"s{n}"))
-        for n, frame in enumerate(frames)
-    ]
-    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), packed)
-
-
-def unpack_streams(flow: FlowPlan, frame: Any) -> list[Any]:
-    """The rows of each stream."""
-    if len(flow.streams) == 1:
-        return [frame]
-    return [frame.where(f"_stream = {n}").select(f"s{n}.*") for n in range(len(flow.streams))]
 
 
 def _withdrawn(spark: Any, version: Version, given: dict[str, Any]) -> int:

@@ -36,9 +36,10 @@ from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Epoch, Store, StreamState, Superseded
 from headrace.spark.feed import Feed
 from headrace.speed.carry import EpochContext
-from headrace.speed.epoch import compute_epoch, pack_streams
+from headrace.speed.epoch import compute_epoch
 from headrace.speed.join_history import JoinHistory
 from headrace.speed.next_epoch import FIRST_EVENTS, NextEpoch, limit_after, next_epoch
+from headrace.speed.records import BroadcastTables, LoggedRecords
 
 log = structlog.get_logger()
 EpochGuard = Callable[[], AbstractContextManager[None]]  # around each epoch
@@ -62,13 +63,16 @@ class EpochRunner:
         processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
         guard: EpochGuard = nullcontext,
         report: Report = lambda kind, fields: None,
+        *,
+        vectorised: bool = True,
     ) -> None:
         self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
         self.processors, self._guard, self.clock = processors, guard, clock
         # A joined flow uses the project's settings: shedding one side would lose matches twice.
         self.pace = PaceDefinition() if flow.joined else flow.streams[0].pace
         self.settings = with_pace(settings, self.pace)
-        self.history = self._new_history()
+        self.history, self.tables = self._new_history(), BroadcastTables(spark)
+        self._vectorised = vectorised
         self.between_epochs = threading.Lock()  # held while no epoch may run
         self.phases: deque[tuple[PositionRange, Phases]] = deque(maxlen=PHASES_KEPT)
         self.warm = False  # whether the first iteration is over
@@ -121,8 +125,7 @@ class EpochRunner:
         with self.between_epochs:
             state = self.store.stream(self.flow.name)
             nothing = PositionRange(state.position, state.position)
-            frame = pack_streams([feed.no_records(self.spark) for feed in self.feeds])
-            self._compute(state, NextEpoch(nothing), frame, self.clock())
+            self._compute(state, NextEpoch(nothing), self.clock())
 
     # Epochs
 
@@ -158,7 +161,7 @@ class EpochRunner:
             if wanted is None:
                 return False
             with _phase("compute", phases):
-                epoch = self._compute(state, wanted, self._frame(state, wanted), started_at)
+                epoch = self._compute(state, wanted, started_at)
             failpoint("epoch.computed")
             try:
                 with _phase("commit", phases):
@@ -176,23 +179,17 @@ class EpochRunner:
         self._due_at = now_us + self.settings.trigger_us
         return wanted
 
-    def _frame(self, state: StreamState, wanted: NextEpoch) -> Any:
-        """The records of an epoch."""
-        highs = self.flow.parts(state.reached.highs)
-        parts = zip(self.feeds, self.flow.ranges(wanted.range), highs, strict=True)
-        return pack_streams(
-            [feed.records(self.spark, part, tops, wanted.shedding) for feed, part, tops in parts]
-        )
-
-    def _compute(self, state: StreamState, wanted: NextEpoch, frame: Any, started_at: int) -> Epoch:
+    def _compute(self, state: StreamState, wanted: NextEpoch, started_at: int) -> Epoch:
         versions, most = self.store.versions(self.flow.name), self.settings.rebase_events_max
         context = EpochContext(
             self.store, state, self.feeds[0].logged_events, most, self.processors
         )
+        highs, shedding = state.reached.highs, wanted.shedding
+        records = LoggedRecords(self.tables, self.flow, self.feeds, wanted.range, highs, shedding)
         try:
             return compute_epoch(
-                frame, self.flow, versions, wanted.range, context, started_at, self.history,
-                wanted.shedding,
+                records, self.flow, versions, wanted.range, context, started_at, self.history,
+                shedding, vectorised=self._vectorised,
             )  # fmt: skip
         except BaseException:
             # A failed epoch may have left the cached history incomplete.

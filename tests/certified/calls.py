@@ -51,7 +51,7 @@ TYPES = [
     "STRING", "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DATE",
     "TIMESTAMP", "DECIMAL(10,1)", "DECIMAL(38,6)", "TIMESTAMP_NTZ",
 ]  # fmt: skip
-_SIGNS = ["+", "-", "*", "/", "%", "div", "=", "<>", "<", "<=", ">", ">=", "<=>"]
+_SIGNS = ["+", "-", "*", "/", "%", "div", "&", "=", "<>", "<", "<=", ">", ">=", "<=>"]
 _FORMS = [
     "-{a}", "{a} IS NULL", "{a} IS NOT NULL", "{a} BETWEEN {b} AND {a}", "{a} IN ({b}, {a})",
     "{a} + INTERVAL 1 MONTH", "{a} - INTERVAL '1 day 2 hours'", "{a} + INTERVAL '3' DAY",

@@ -16,6 +16,7 @@ from headrace.compile.explain import _MERGES, Explanation, explain
 from headrace.compile.plan import (
     CarryPlan,
     DerivedPlan,
+    KernelPlan,
     MatchPlan,
     ProcessorPlan,
     StepPlan,
@@ -147,6 +148,17 @@ def test_windows_that_are_put_together_say_so(window: WindowPlan, kept: str, rea
 def _explained(view: ViewPlan, **change: Any) -> Explanation:
     changed = msgspec.structs.replace(view, **change)
     return explain(msgspec.structs.replace(PLAN, views=(changed,)), view.name)
+
+
+def test_the_engine_of_the_speed_layer_is_named_with_its_reason() -> None:
+    kernel = KernelPlan(sql="SELECT 1")
+    assert _explained(VISITORS, kernel=kernel).sections[1].words[-1] == (
+        "speed computes it vectorised, in DuckDB within the tasks that read the log"
+    )
+    kernel = KernelPlan(refused="'to_json' is not certified")
+    assert _explained(VISITORS, kernel=kernel).sections[1].words[-1] == (
+        "speed computes it in Spark SQL: 'to_json' is not certified"
+    )
 
 
 def test_every_way_to_merge_has_its_words() -> None:

@@ -1,0 +1,77 @@
+"""Which views the vectorised kernel computes: their partials as one DuckDB query over the events.
+
+A view takes the kernel if every function and operator of its SQL is certified to mean in DuckDB
+what it means in Spark (headrace/certified); otherwise Spark SQL computes it, and the plan says why.
+The choice changes no answer, so it is not part of what a view is recomputed for.
+tests/laws/test_kernel.py compares the partials of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from headrace.certified.lifts import LIFTS
+from headrace.certified.relation import AnswerColumn, ReadRelation
+from headrace.certified.select import compile_query
+from headrace.compile.plan import KernelPlan, StreamPlan, ViewPlan
+from headrace.core.errors import HeadraceError
+from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
+from headrace.core.origin import Origin
+from headrace.core.rule import hidden
+from headrace.core.schema import Schema
+from headrace.define.dialect import parse_read
+
+_HIDDEN = {
+    PARTITION: "INT", OFFSET: "BIGINT", ARRIVED_AT: "TIMESTAMP", LATE: "BOOLEAN",
+    LATENESS: "BIGINT",
+}  # fmt: skip
+_FLOATS = ("FLOAT", "DOUBLE")
+
+
+def kernel_of(
+    view: ViewPlan, streams: Mapping[str, StreamPlan], tables: Mapping[str, Schema]
+) -> KernelPlan:
+    """The kernel of a view that is kept; without SQL if Spark computes it."""
+    if refused := _refused(view):
+        return KernelPlan(refused=refused)
+    relations = {
+        view.stream.lower(): stream_relation(streams[view.stream]),
+        **{name.lower(): _relation(name, tables[name]) for name in view.tables},
+    }
+    try:
+        query = parse_read(view.partial_sql, Origin(view.name, 1))
+        return KernelPlan(compile_query(query, relations.get, functions=LIFTS).sql)
+    except HeadraceError as error:
+        return KernelPlan(refused=error.message.replace("available over views", "certified"))
+
+
+def _refused(view: ViewPlan) -> str:
+    if view.carry:
+        return "it takes the events of each key in order"
+    if len(view.streams) != 1:
+        return "it joins streams"
+    if any(map(hidden, view.tables)):
+        return "it is joined with constants of watches, which change while it runs"
+    # DuckDB groups 0.0 and -0.0 apart.
+    if key := next((key for key in view.keys if key.type in _FLOATS), None):
+        return f"its key '{key.name}' is {key.type}"
+    return ""
+
+
+def stream_relation(stream: StreamPlan) -> ReadRelation:
+    """A stream's events, as a task has decoded them."""
+    relation = _relation(stream.name, stream.schema.stored)
+    hidden = tuple(AnswerColumn(name, type) for name, type in _HIDDEN.items())
+    return ReadRelation(relation.sql, (*relation.columns, *hidden))
+
+
+def _relation(name: str, schema: Schema) -> ReadRelation:
+    """The columns whose values DuckDB has as they are: no lists, objects and VARIANTs."""
+    columns = tuple(
+        AnswerColumn(column.name, column.type.spark)
+        for column in schema.columns
+        if not column.type.nested and column.type.name != "VARIANT"
+    )
+    return ReadRelation(exp.to_identifier(name, quoted=True).sql("duckdb"), columns)

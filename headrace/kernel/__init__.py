@@ -1,0 +1,1 @@
+"""The vectorised kernel: partials of views from decoded events, in the process of a task."""

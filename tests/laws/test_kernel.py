@@ -1,0 +1,149 @@
+"""The vectorised kernel gives the partials that Spark SQL gives: for every view that takes it and
+every log,
+
+    kernel(view, records) = spark(view.partial_sql, events of the records).
+
+Each call of an aggregate is a view of its own, with and without FILTER, by key and by each kind of
+window, because one function that is not certified leaves the whole view to Spark. A sketch is
+compared by what it estimates: its bytes may differ.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from chance import examples
+from engines import ARRIVAL_US, Compiled, compile_sql, frame_of
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from headrace.compile.plan import ViewPlan
+from headrace.core.aggregate import Merge
+from headrace.core.event import STATUS
+from headrace.kernel.partials import KernelJob, compute_partials
+from headrace.log.block import Block
+from headrace.master.decoding import decoder_of
+from headrace.serving.states import hll
+from tests.laws.test_seam import CALLS, EVENT, STREAM, TYPED
+
+TABLE = "CREATE TABLE labels (k STRING, label STRING, at TIMESTAMP) USING csv LOCATION 'l.csv';\n"
+LABELS = b"k,label,at\na,first,2026-01-01T00:00:00Z\nb,,\n"
+GROUPS = {
+    "whole": "",
+    "keyed": "k, b, ts, day, money",
+    "windowed": "k, window(ts, '1 minute')",
+    "slid": "i, window(ts, '1 minute', '25 seconds', '-7 seconds')",
+    "sessions": "k, session_window(ts, '20 seconds')",
+}
+# Aggregates whose lifts are certified, at least for some types of their arguments.
+VECTORISED = {
+    "count", "sum", "avg", "min", "max", "var_samp", "var_pop", "stddev_samp", "stddev_pop",
+    "bool_and", "bool_or", "max_by", "min_by", "first", "last", "count_distinct",
+    "approx_count_distinct", "histogram",
+}  # fmt: skip
+
+
+def definitions() -> str:
+    """A view for each call; the calls are shared out to the ways of grouping."""
+    calls = [call for table in (CALLS, TYPED) for calls in table.values() for call in calls]
+    views = []
+    for number, call in enumerate(calls):
+        name, keys = list(GROUPS.items())[number % len(GROUPS)]
+        call = call if number % 2 else f"{call} FILTER (WHERE n > 0 OR s <> '')"
+        items = ", ".join(filter(None, (keys, f"{call} AS o")))
+        group = f" GROUP BY {keys}" if keys else ""
+        views.append(f"CREATE VIEW {name}_{number} AS SELECT {items} FROM things{group};")
+    views.append(
+        "CREATE VIEW joined AS SELECT label, at, count(*) AS n FROM things t JOIN labels l "
+        "ON t.k = l.k WHERE upper(s) <> 'B' GROUP BY label, at;"
+    )
+    views.append("CREATE VIEW by_double AS SELECT d, count(*) AS n FROM things GROUP BY d;")
+    views.append(
+        "CREATE VIEW carried AS SELECT k, count_window(3) AS w, count(*) AS n FROM things "
+        "GROUP BY k, count_window(3);"
+    )
+    return STREAM + TABLE + "\n".join(views)
+
+
+@pytest.fixture(scope="module")
+def compiled(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    folder = tmp_path_factory.mktemp("kernel")
+    return compile_sql(spark, folder, definitions(), {"l.csv": LABELS}, partitions=1)
+
+
+def test_the_aggregates_that_are_certified_take_the_kernel(compiled: Compiled) -> None:
+    """And the others say which function is not."""
+    taken = {view.name for view in compiled.plan.views if view.kernel.sql}
+    refused = {view.name: view.kernel.refused for view in compiled.plan.views}
+    assert not {name for name, reason in refused.items() if bool(reason) == (name in taken)}
+    names = [name for table in (CALLS, TYPED) for name, calls in table.items() for _ in calls]
+    numbers = {int(name.rpartition("_")[2]) for name in taken - {"joined"}}
+    assert {names[number] for number in numbers} == VECTORISED
+    assert "joined" in taken
+    assert refused["by_double"] == "its key 'd' is DOUBLE"
+    assert refused["carried"] == "it takes the events of each key in order"
+    assert any("is not certified" in reason for reason in refused.values())
+
+
+@settings(
+    max_examples=examples(2, 60),
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(events=st.lists(EVENT, min_size=30, max_size=80))
+def test_the_kernel_gives_what_spark_gives(
+    compiled: Compiled, events: list[dict[str, Any]]
+) -> None:
+    [stream] = compiled.plan.streams
+    views = [view for view in compiled.plan.views if view.kernel.sql]
+    # A mean of huge numbers that cancel each other depends on their order.
+    sized = [{**event, "m": math.fmod(event.get("m", 0.0), 1e6)} for event in events]
+    lines = [json.dumps({"x": 0} | event).encode() for event in [*sized, {"i": "no number"}]]
+    block = Block.of(0, ARRIVAL_US, lines, bytes(len(lines)))
+    records = decoder_of(stream).decode([block], 0, None, raw=stream.raw).table
+    tables = {"labels": compiled.speed.table("labels").toArrow()}
+    job = KernelJob("things", "ts", stream.ahead_us, {v.name: v.kernel.sql for v in views}, tables)
+    found = compute_partials(job, 0, records)
+    frame = frame_of(compiled.speed, stream, records).where(f"{STATUS} = 0").cache()
+    frame.createOrReplaceTempView("things")
+    wrong = {}
+    for view in views:
+        expected = compiled.speed.sql(view.partial_sql).toArrow()
+        if differences := _differences(view, expected, found.rows[view.name]):
+            wrong[view.name] = (view.definition, differences)
+    frame.unpersist()
+    assert wrong == {}
+    assert found.counts[0] + found.counts[3] == len(lines)
+
+
+def _differences(view: ViewPlan, expected: pa.Table, found: pa.Table) -> list[tuple[Any, Any]]:
+    """The rows of the two that are not equal, in the order of their keys."""
+    sketches = {c for p in view.partials if p.merge == Merge.HLL for c in p.columns}
+    keys = len(view.keys)
+    both = [
+        sorted(_rows(table, sketches), key=lambda row: repr(row[:keys]))
+        for table in (expected, found)
+    ]
+    if len(both[0]) != len(both[1]):
+        return [(len(both[0]), len(both[1]))]
+    return [(a, b) for a, b in zip(*both, strict=True) if not all(map(_equal, a, b))]
+
+
+def _rows(table: pa.Table, sketches: set[str]) -> list[tuple[Any, ...]]:
+    columns = [
+        [hll.count(v) if v else 0 for v in table[name].to_pylist()]
+        if name in sketches
+        else table[name].to_pylist()
+        for name in table.column_names
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return a == pytest.approx(b, rel=1e-9, abs=1e-12, nan_ok=True)
+    return bool(a == b) and type(a) is type(b)

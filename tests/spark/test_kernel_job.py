@@ -1,0 +1,93 @@
+"""The kernel over a range of the log, in tasks of Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.compile.plan import ColumnPlan, StreamPlan
+from headrace.core.event import EventStatus
+from headrace.core.position import Position, PositionRange
+from headrace.core.shedding import Shedding
+from headrace.core.time import SECOND, iso
+from headrace.kernel.partials import KernelJob, PartitionPartials
+from headrace.log.embedded.writer import EmbeddedWriter
+from headrace.log.interval import log_intervals
+from headrace.log.opening import open_reader
+from headrace.master.decoding import decoder_of
+from headrace.spark.kernel_job import run_kernel_job
+
+ARRIVED_AT = 1_000_000 * SECOND
+CLICKS = StreamPlan(
+    "clicks",
+    (ColumnPlan("user", "STRING", True), ColumnPlan("ts", "TIMESTAMP", True)),
+    "json",
+    2,
+    watermark=("ts", 10 * SECOND),
+    ahead_us=60 * SECOND,
+)
+VIEWS = {
+    "users": "SELECT user, count(*) AS n, max(epoch_us(ts)) AS last FROM clicks GROUP BY user",
+    "named": "SELECT name, count(*) AS n FROM clicks JOIN names USING (user) GROUP BY name",
+}
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> Iterator[EmbeddedWriter]:
+    path = tmp_path / "log" / "clicks"
+    made = EmbeddedWriter.open(path, 2, segment_bytes_max=1 << 20, clock=lambda: ARRIVED_AT)
+    yield made
+    made.close()
+
+
+def click(user: str, second: int) -> bytes:
+    return json.dumps({"user": user, "ts": iso(second * SECOND)}).encode()
+
+
+def append(topic: EmbeddedWriter, partition: int, *records: bytes, statuses: bytes = b"") -> None:
+    topic.append(partition, records, statuses or bytes(len(records))).result(timeout=20)
+
+
+def run(
+    spark: Any, topic: EmbeddedWriter, shedding: Shedding | None = None
+) -> dict[int, PartitionPartials]:
+    range = PositionRange(Position((0, 0)), topic.end())
+    parts = log_intervals(open_reader(topic.address), decoder_of(CLICKS), range, (None, None))
+    names = pa.table({"user": ["ada", "bob"], "name": ["Ada", "Bob"]})
+    tables = {"names": spark.sparkContext.broadcast(names)}
+    job = KernelJob("clicks", "ts", CLICKS.ahead_us, VIEWS)
+    return {part.partition: part for part in run_kernel_job(spark, job, parts, tables, shedding)}
+
+
+def test_each_partition_gives_its_counts_times_and_partials(
+    spark: Any, topic: EmbeddedWriter
+) -> None:
+    # The second click is late, the third a duplicate, the fourth of a wrong clock, the last broken.
+    clicks = [("ada", 100), ("bob", 50), ("bob", 50), ("cyd", 2_000_000)]
+    statuses = bytes([0, 0, EventStatus.DUPLICATE, 0, 0])
+    append(topic, 0, *(click(*each) for each in clicks), b"{", statuses=statuses)
+    append(topic, 1, click("ada", 7))
+    found = run(spark, topic)
+    assert found[0].counts == (3, 1, 1, 1)
+    assert (found[0].high_us, found[0].low_us) == (100 * SECOND, 50 * SECOND)
+    assert found[1].counts == (1, 0, 0, 0)
+    users = {row["user"]: (row["n"], row["last"]) for row in found[0].rows["users"].to_pylist()}
+    assert users == {
+        "ada": (1, 100 * SECOND), "bob": (1, 50 * SECOND), "cyd": (1, 2_000_000 * SECOND),
+    }  # fmt: skip
+    assert found[1].rows["named"].to_pylist() == [{"name": "Ada", "n": 1}]
+
+
+def test_what_is_shed_is_not_counted_but_moves_the_watermark(
+    spark: Any, topic: EmbeddedWriter
+) -> None:
+    append(topic, 0, *(click("ada", second) for second in range(1, 101)))
+    part = run(spark, topic, Shedding("random", 0.5))[0]
+    assert part.high_us == 100 * SECOND
+    assert 10 < part.counts[0] < 90
+    assert part.rows["users"].to_pylist()[0]["n"] == part.counts[0]
