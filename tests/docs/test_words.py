@@ -36,8 +36,8 @@ WRITTEN = [path for path in PAGES if path.name not in NAMES or path.name == "REA
 WRITTEN.append(ROOT / "CONTRIBUTING.md")
 ROOMS = (
     "access", "api", "audit", "batch", "carry", "certified", "cli", "client", "compile", "console",
-    "core", "define", "destination", "ingest", "kernel", "log", "master", "pattern", "run", "server",
-    "serving", "spark", "speed", "testing",
+    "core", "define", "destination", "ingest", "kernel", "log", "master", "pattern", "run",
+    "server", "serving", "spark", "speed", "testing",
 )  # fmt: skip
 
 
