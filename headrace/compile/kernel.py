@@ -34,7 +34,7 @@ def kernel_of(
     view: ViewPlan, streams: Mapping[str, StreamPlan], tables: Mapping[str, Schema]
 ) -> KernelPlan:
     """The kernel of a view that is kept; without SQL if Spark computes it."""
-    if refused := _refused(view):
+    if refused := _refused(view, streams):
         return KernelPlan(refused=refused)
     relations = {
         view.stream.lower(): stream_relation(streams[view.stream]),
@@ -47,14 +47,14 @@ def kernel_of(
         return KernelPlan(refused=error.message.replace("available over views", "certified"))
 
 
-def _refused(view: ViewPlan) -> str:
+def _refused(view: ViewPlan, streams: Mapping[str, StreamPlan]) -> str:
     if view.carry:
         return "it takes the events of each key in order"
-    if len(view.streams) != 1:
+    if view.stream not in streams:
         return "it joins streams"
     if any(map(hidden, view.tables)):
         return "it is joined with constants of watches, which change while it runs"
-    # DuckDB groups 0.0 and -0.0 apart.
+    # Of 0.0 and -0.0, which are one key, DuckDB gives the one that came first, and Spark 0.0.
     if key := next((key for key in view.keys if key.type in _FLOATS), None):
         return f"its key '{key.name}' is {key.type}"
     return ""

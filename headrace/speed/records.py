@@ -2,7 +2,7 @@
 
 Both read the same range of the log, with the same records shed. The frame is read by Spark when it
 is used, so an epoch whose views all take the kernel decodes its range once.
-tests/speed/test_epoch.py takes both of one range.
+tests/spark/test_kernel_job.py runs the job, tests/transcripts and tests/run both.
 """
 
 from __future__ import annotations

@@ -225,7 +225,7 @@ def test_a_rebuild_tells_how_far_it_is_and_what_is_left(visit: Visit) -> None:
     said["rebuild"] |= {"events": 2_000_000, "expected_ms": 80_000}
     visit.page.route(about, lambda route: route.fulfill(json=said))
     visit.go("#/views/traffic")
-    visit.see("through 2,000,000 events. About")
+    visit.see("over 2,000,000 events. About")
     bar = visit.page.get_by_role("progressbar", name="Rebuild of traffic")
     assert 20 <= int(bar.get_attribute("aria-valuenow") or 0) <= 60
     visit.shot("rebuild")

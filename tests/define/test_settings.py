@@ -50,6 +50,7 @@ DEFAULTS: dict[str, Any] = {
     "spark.master": "local[*]",
     "spark.memory": "2g",
     "spark.shuffle_partitions": 2,
+    "spark.vectorised": True,
     "spark.conf": {},
     "speed.trigger": "500 ms",
     "speed.epoch_events_max": 1_000_000,

@@ -255,8 +255,9 @@ class Order:
         ]
         self.builder = Builder(sessions[0], flow, feeds, stepped, clock=self.clock)
         self.speed = EpochRunner(
-            sessions[1], flow, feeds, stepped, SpeedSettings(trigger_us=0), self.clock
-        )
+            sessions[1], flow, feeds, stepped, SpeedSettings(trigger_us=0), self.clock,
+            vectorised=False,  # what Spark computes is remembered from order to order
+        )  # fmt: skip
         self.stepped, self.newest = stepped, 0
         self.sent, self.numbers = Sent(), dict[str, int]()
         asked = read_subscription(SUBSCRIPTION)
