@@ -50,7 +50,7 @@ DEFAULTS: dict[str, Any] = {
     "spark.master": "local[*]",
     "spark.memory": "2g",
     "spark.shuffle_partitions": 2,
-    "spark.vectorised": True,
+    "spark.vectorised": "true",
     "spark.conf": {},
     "speed.trigger": "500 ms",
     "speed.epoch_events_max": 1_000_000,
@@ -136,6 +136,7 @@ READ: dict[str, Any] = {
     "notify.hosts": (),
     "notify.private": False,
     "notify.smtp_starttls": True,
+    "spark.vectorised": True,
 }
 
 WORDS = {"log.format": "console", "log.level": "error"}  # others that there are
