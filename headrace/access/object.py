@@ -50,7 +50,7 @@ def read_object(text: str) -> Object:
     kind, _, name = text.partition(":")
     if kind not in KINDS or not name or len(name) > NAME_MAX or not name.isprintable():
         raise BadRequest(
-            f"'{text[:40]}' is not an object",
+            f"'{text[:40]}' is not an object that a grant can name",
             hint=f"write * or one of {', '.join(f'{kind}:NAME' for kind in KINDS)}.",
         )
     return object_of(kind, name)

@@ -169,6 +169,10 @@ OBJECT = "STRUCT<a: INT, b: ARRAY<DECIMAL(18,2)>, c: STRUCT<D: STRING>>"
             "row_number() OVER (PARTITION BY p1 ORDER BY row)",
             "PARTITION BY MAP<STRING, INT> is not available over views",
         ),
+        (
+            "array_position(g1, m2)",
+            "array_position of ARRAY<DOUBLE> and DECIMAL(18,2) is not available over views",
+        ),
         ("s1 LIKE s2", "LIKE with a pattern that is not a literal is not available over views"),
         ("CASE WHEN i1 THEN 1 END", "INT as a condition is not available over views"),
     ],

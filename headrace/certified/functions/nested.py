@@ -8,8 +8,17 @@ from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
 from headrace.certified.nested import element_at, subscript, type_of
 from headrace.certified.typed import TypedSql, combine, not_available
-from headrace.certified.types import BOOLEAN, VOID, has_equality, has_order, widest
+from headrace.certified.types import (
+    BOOLEAN,
+    VOID,
+    has_equality,
+    has_order,
+    is_decimal,
+    widest,
+)
 from headrace.core.schema import Type
+
+CAST = "cast the value."  # the hint where types do not fit
 
 
 def _size(given: Sequence[TypedSql]) -> TypedSql:
@@ -46,7 +55,7 @@ def _searched(name: str) -> Callable[[Sequence[TypedSql]], tuple[TypedSql, Typed
         element = Type.of(value.type).element
         common = widest([element.spark, wanted.type], text=False)
         if common != element.spark or wanted.type == VOID or not has_equality(common):
-            raise not_available(f"{name} of {value.type} and {wanted.type}", "cast the value.")
+            raise not_available(f"{name} of {value.type} and {wanted.type}", CAST)
         return value, cast(wanted, common), element
 
     return search
@@ -66,7 +75,10 @@ def _array_contains(given: Sequence[TypedSql]) -> TypedSql:
 
 def _array_position(given: Sequence[TypedSql]) -> TypedSql:
     """Counted from 1; 0 where it is not there."""
-    value, wanted, _ = _searched("array_position")(given)
+    value, wanted, element = _searched("array_position")(given)
+    # Spark casts no decimal here, though it does so in `array_contains`.
+    if is_decimal(given[1].type) and given[1].type != element.spark:
+        raise not_available(f"array_position of {value.type} and {given[1].type}", CAST)
     place = f"CAST(coalesce(list_position({value.sql}, {wanted.sql}), 0) AS BIGINT)"
     known = f"{value.sql} IS NOT NULL AND {wanted.sql} IS NOT NULL"
     return combine((value, wanted), f"CASE WHEN {known} THEN {place} END", "BIGINT")

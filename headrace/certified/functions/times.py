@@ -96,7 +96,8 @@ def _date_part(arguments: Sequence[TypedSql]) -> TypedSql:
     name = (arguments[0].literal or "").lower()
     field = next((field for names, field in _FIELDS.items() if name in names.split()), None)
     if field is None:
-        raise not_available(f"the field '{arguments[0].literal}' of a time")
+        known = ", ".join(names.split()[0] for names in _FIELDS)
+        raise not_available(f"the field '{arguments[0].literal}' of a time", f"there are: {known}.")
     return field.call(arguments[1:])
 
 
