@@ -1,7 +1,7 @@
-"""DuckDB in the process of a task: one connection, one thread, nothing but the given relations.
+"""DuckDB in the process of a task, over relations that are passed to it.
 
-Spark runs as many tasks as there are cores, so a task takes one. tests/kernel/test_engine.py tries
-to reach a file.
+Spark runs as many tasks as there are cores, so a task uses one thread. tests/kernel/test_engine.py
+tries to reach a file.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
+from headrace.certified.connection import isolated_connection
 from headrace.certified.lifts import register_lifts
-from headrace.certified.udf import register
 from headrace.core.errors import EngineFailed
 
 _MEMORY = "2GB"
@@ -21,21 +21,8 @@ _MEMORY = "2GB"
 
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:")
-    register(connection)
+    connection = isolated_connection(_MEMORY)
     register_lifts(connection)
-    for setting in (
-        "TimeZone = 'UTC'",
-        "python_enable_replacements = false",
-        "threads = 1",
-        f"memory_limit = '{_MEMORY}'",
-        "temp_directory = ''",
-        "enable_external_access = false",
-        "autoinstall_known_extensions = false",
-        "autoload_known_extensions = false",
-        "lock_configuration = true",
-    ):
-        connection.execute(f"SET {setting}")
     return connection
 
 

@@ -16,7 +16,7 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 
-from headrace.certified.udf import register
+from headrace.certified.connection import isolated_connection
 from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadQuery, LimitReached
 from headrace.serving import states
@@ -84,21 +84,8 @@ def set_memory(text: str) -> None:
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """The connection of the process; each query has its own cursor."""
-    connection = duckdb.connect(":memory:")
-    register(connection)
+    connection = isolated_connection(_memory)
     states.register(connection)
-    for setting in (
-        "TimeZone = 'UTC'",
-        "python_enable_replacements = false",
-        "threads = 1",
-        f"memory_limit = '{_memory}'",
-        "temp_directory = ''",
-        "enable_external_access = false",
-        "autoinstall_known_extensions = false",
-        "autoload_known_extensions = false",
-        "lock_configuration = true",
-    ):
-        connection.execute(f"SET {setting}")
     return connection
 
 
