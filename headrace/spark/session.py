@@ -159,11 +159,15 @@ def _exit_message(code: int) -> str:
     return f"Spark's process has ended, {how}"
 
 
+_NETWORK_ERRORS = (Py4JNetworkError, ConnectionError, EOFError)
+
+
 def connection_lost(error: BaseException) -> bool:
     """Whether a call failed because Spark's JVM may have ended while it ran."""
     chain = error
     while chain is not None:
-        if isinstance(chain, Py4JNetworkError | ConnectionError | EOFError):
+        # Py4J answers a call whose connection broke with a plain error without a Java exception.
+        if type(chain) is Py4JError or isinstance(chain, _NETWORK_ERRORS):
             return True
         chain = chain.__cause__ or chain.__context__  # type: ignore[assignment]
     return False

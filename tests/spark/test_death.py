@@ -6,7 +6,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
 
 from headrace.core.errors import EngineFailed
@@ -60,4 +60,5 @@ def test_a_connection_that_broke_is_a_sign_of_its_end_however_deep() -> None:
     outer.__cause__ = Py4JNetworkError("Answer from Java side is empty")
     assert connection_lost(outer)
     assert connection_lost(ConnectionRefusedError(111, "Connection refused"))
+    assert connection_lost(Py4JError("An error occurred while calling o833.getResult"))
     assert not connection_lost(ValueError("no"))
