@@ -4,12 +4,17 @@ A full build reads [0, boundary), an incremental one [old boundary, boundary), w
 merges by the same merge that combines batch and speed. A view over joined streams is always built
 in full, because a new event may match any event of the history. The boundary is the end of one of
 speed's groups of epochs; while speed is stopped, it may be any position at or after speed's.
+
+The first to compute some events for a view takes the vectorised kernel, the second Spark SQL, so
+that a comparison is always one of two engines. Batch is first where speed has not answered for the
+range: in the first build of a version, and when it passes speed. It is second when it follows
+speed, unless the range is too long for that, and in a rebuild.
 tests/laws/test_seam.py checks builds against the reference at every boundary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +27,22 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import Clock, now_us
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
-from headrace.serving.store import AuditResult, StagedBuild, Store, Superseded, Version
+from headrace.define.settings import BatchSettings
+from headrace.kernel.partials import KernelJob
+from headrace.serving.store import (
+    AuditResult,
+    StagedBuild,
+    Store,
+    StreamState,
+    Superseded,
+    Version,
+)
 from headrace.serving.watermark import FlowProgress, Times
+from headrace.spark.broadcast_tables import BroadcastTables
 from headrace.spark.carry import CarryJob
 from headrace.spark.feed import Feed
 from headrace.spark.join_parameters import watermark_parameters, with_new
+from headrace.spark.kernel_job import run_over_master
 
 log = structlog.get_logger()
 
@@ -55,9 +71,14 @@ class Builder:
         store: Store,
         processors: Mapping[str, ProcessorDefinition] = NO_PROCESSORS,
         clock: Clock = now_us,
+        settings: BatchSettings | None = None,
+        *,
+        vectorised: bool = True,
     ) -> None:
         self.spark, self.flow, self.feeds, self.store = spark, flow, feeds, store
         self.processors, self.clock = processors, clock
+        self.settings, self._vectorised = settings or BatchSettings(), vectorised
+        self.tables = BroadcastTables(spark)
 
     def build(self, *, speed_runs: bool, full: frozenset[str] = frozenset()) -> BuildResult | None:
         """Build all views to the newest possible boundary and promote them; None if nothing has
@@ -81,10 +102,13 @@ class Builder:
         waiting = [v for v in versions if not v.live or v.name in full]
         if reached == state.built and not waiting:
             return None
-        staged = []
-        for version in versions if reached != state.built else waiting:
-            before = None if version in waiting or self.flow.joined else state.built
-            staged.append(self._stage(version, before, reached))
+        wanted = versions if reached != state.built else waiting
+        whole = [v for v in wanted if v in waiting or self.flow.joined]
+        since = [v for v in wanted if v not in whole]
+        staged = [
+            *self._stage_all(whole, state, None, reached),
+            *self._stage_all(since, state, state.built, reached),
+        ]
         failpoint("generation.staged")
         audits = tuple(self._audit(build, group, boundary) for build in staged)
         number = self.store.promote(
@@ -116,12 +140,61 @@ class Builder:
         highs = tuple(high for version in found for high in version.highs)
         return whole(version.position for version in found), highs
 
+    def _stage_all(
+        self,
+        versions: Sequence[Version],
+        state: StreamState,
+        before: FlowProgress | None,
+        reached: FlowProgress,
+    ) -> list[StagedBuild]:
+        """Build views up to the new boundary, from the old boundary or from the beginning."""
+        range = self._range(before, reached)
+        follows = before is not None and reached.position <= state.position
+        compared = len(range) <= self.settings.compare_events_max
+
+        def by_kernel(version: Version) -> bool:
+            answered = version.live and (before is None or (follows and compared))
+            return self._vectorised and bool(version.plan.kernel.sql) and not answered
+
+        kernel = [version for version in versions if by_kernel(version)]
+        rest = [version for version in versions if version not in kernel]
+        return [
+            *self._stage_by_kernel(kernel, range, full=before is None),
+            *(self._stage(version, before, reached) for version in rest),
+        ]
+
+    def _range(self, before: FlowProgress | None, reached: FlowProgress) -> PositionRange:
+        lower = before.position if before else Position.start(self.flow.partitions)
+        return PositionRange(lower, reached.position)
+
+    def _stage_by_kernel(
+        self, versions: Sequence[Version], range: PositionRange, *, full: bool
+    ) -> list[StagedBuild]:
+        """Build views in one job, which reads the master once for all of them."""
+        if not versions:
+            return []
+        [feed] = self.feeds
+        read = {name for version in versions for name in version.plan.kernel.columns}
+        tables = sorted({name for version in versions for name in version.plan.tables})
+        queries = {v.id: v.plan.kernel.sql for v in versions}
+        for version in versions:
+            values = version.plan.kernel.values
+            queries |= {f"{version.id} {column}": sql for column, sql in values}
+        job = KernelJob(feed.stream.name, queries)
+        parts = feed.master_parts(range, read)
+        found = run_over_master(self.spark, job, parts, self.tables.sent(tables))
+        staged = []
+        for version in versions:
+            counted = version.plan.kernel.values
+            given = {column: found[f"{version.id} {column}"] for column, _ in counted}
+            staged.append(self.store.stage(version, full, found[version.id], given))
+        return staged
+
     def _stage(
         self, version: Version, before: FlowProgress | None, reached: FlowProgress
     ) -> StagedBuild:
-        """Build a view up to the new boundary, from the old boundary or from the beginning."""
-        lower = before.position if before else Position.start(self.flow.partitions)
-        range, full = PositionRange(lower, reached.position), before is None
+        """Build a view with Spark SQL."""
+        range, full = self._range(before, reached), before is None
         given = self._register(range, reached)
         if carry := version.plan.carry:
             return self._stage_carried(version, carry, before, reached, len(range))
@@ -163,15 +236,10 @@ class Builder:
 
     def _values(self, plan: ViewPlan, given: dict[str, Any]) -> dict[str, pa.Table]:
         """The distinct values behind each exact distinct count."""
-        found: dict[str, pa.Table] = {}
-        keys = "".join(f"{key.column}, " for key in plan.keys)
-        for partial in plan.counted:
-            sql = (
-                f"SELECT DISTINCT {keys}{partial.counted} AS v "
-                f"FROM ({plan.map_sql}) AS mapped WHERE ({partial.counted}) IS NOT NULL"
-            )
-            found[partial.columns[0]] = self.spark.sql(sql, args=given).toArrow()
-        return found
+        return {
+            partial.columns[0]: self.spark.sql(plan.values_sql(partial), args=given).toArrow()
+            for partial in plan.counted
+        }
 
     def _audit(self, build: StagedBuild, group: int, boundary: Position) -> AuditResult:
         state = self.store.stream(self.flow.name)

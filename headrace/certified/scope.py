@@ -58,7 +58,9 @@ class Scope:
 
 
 def of_column(sql: str, column: AnswerColumn) -> TypedSql:
-    return TypedSql(sql, column.type, column.estimate, key=column.key, lists=column.lists)
+    return TypedSql(
+        sql, column.type, column.estimate, None, column.key, column.lists, column.bounds
+    )
 
 
 def _within(value: TypedSql | None, path: list[str]) -> TypedSql | None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from headrace.core.aggregate import Approximation, largest_error
 from headrace.core.errors import Unsupported
 
+Bounds = tuple[int, int]
+
 
 @dataclass(frozen=True, slots=True)
 class TypedSql:
@@ -17,10 +19,13 @@ class TypedSql:
     literal: str | None = None  # the digits or the text, where it is a literal
     key: bool = False  # a key of a view, as it is
     lists: frozenset[str] = frozenset()  # the collected lists that it is made of
+    # The smallest and the largest value that an integer can have, or a time in microseconds, where
+    # more is known than its type.
+    bounds: Bounds | None = None
 
     def as_type(self, sql: str, type: str) -> TypedSql:
         """Another expression made of this one alone."""
-        return replace(self, sql=sql, type=type, literal=None, key=False)
+        return replace(self, sql=sql, type=type, literal=None, key=False, bounds=None)
 
 
 def combine(parts: Iterable[TypedSql], sql: str, type: str) -> TypedSql:

@@ -9,6 +9,7 @@ tests/laws/test_kernel.py compares the partials of both.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -28,6 +29,8 @@ _HIDDEN = {
     LATENESS: "BIGINT",
 }  # fmt: skip
 _FLOATS = ("FLOAT", "DOUBLE")
+# Microseconds of all times that a decoder accepts, from year 1 to 9999, and many more.
+_TIMES = (-(2**60), 2**60)
 
 
 def kernel_of(
@@ -40,11 +43,19 @@ def kernel_of(
         view.stream.lower(): stream_relation(streams[view.stream]),
         **{name.lower(): _relation(name, tables[name]) for name in view.tables},
     }
+    texts = {"": view.partial_sql} | {p.columns[0]: view.values_sql(p) for p in view.counted}
     try:
-        query = parse_read(view.partial_sql, Origin(view.name, 1))
-        return KernelPlan(compile_query(query, relations.get, functions=LIFTS).sql)
+        queries = {name: parse_read(text, Origin(view.name, 1)) for name, text in texts.items()}
+        compiled = {
+            name: compile_query(query, relations.get, functions=LIFTS).sql
+            for name, query in queries.items()
+        }
     except HeadraceError as error:
         return KernelPlan(refused=error.message.replace("available over views", "certified"))
+    events = relations[view.stream.lower()]
+    read = {c.name.lower() for query in queries.values() for c in query.find_all(exp.Column)}
+    columns = tuple(column.name for column in events.columns if column.name.lower() in read)
+    return KernelPlan(compiled.pop(""), values=tuple(compiled.items()), columns=columns)
 
 
 def _refused(view: ViewPlan, streams: Mapping[str, StreamPlan]) -> str:
@@ -63,8 +74,12 @@ def _refused(view: ViewPlan, streams: Mapping[str, StreamPlan]) -> str:
 def stream_relation(stream: StreamPlan) -> ReadRelation:
     """A stream's events, as a task has decoded them."""
     relation = _relation(stream.name, stream.schema.stored)
-    hidden = tuple(AnswerColumn(name, type) for name, type in _HIDDEN.items())
-    return ReadRelation(relation.sql, (*relation.columns, *hidden))
+    hidden = (AnswerColumn(name, type) for name, type in _HIDDEN.items())
+    columns = (
+        replace(column, bounds=_TIMES) if column.type == "TIMESTAMP" else column
+        for column in (*relation.columns, *hidden)
+    )
+    return ReadRelation(relation.sql, tuple(columns))
 
 
 def _relation(name: str, schema: Schema) -> ReadRelation:

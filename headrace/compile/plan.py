@@ -171,6 +171,9 @@ class KernelPlan(_PlanNode, frozen=True):
 
     sql: str = ""
     refused: str = ""
+    # For builds: each exact distinct count's partial column, and the query of the values behind it.
+    values: tuple[tuple[str, str], ...] = ()
+    columns: tuple[str, ...] = ()  # of the stream, that these read
 
 
 class ViewPlan(_PlanNode, frozen=True, dict=True):
@@ -258,6 +261,16 @@ class ViewPlan(_PlanNode, frozen=True, dict=True):
     def counted(self) -> tuple[PartialPlan, ...]:
         """The partials whose values batch counts exactly."""
         return tuple(partial for partial in self.partials if partial.counted)
+
+    def values_sql(self, partial: PartialPlan) -> str:
+        """Spark SQL: the events of the stream's relation -> the distinct values behind an exact
+        distinct count, with their keys.
+        """
+        keys = "".join(f"{key.column}, " for key in self.keys)
+        return (
+            f"SELECT DISTINCT {keys}{partial.counted} AS v "
+            f"FROM ({self.map_sql}) AS mapped WHERE ({partial.counted}) IS NOT NULL"
+        )
 
     @property
     def has_lateness(self) -> bool:

@@ -129,6 +129,12 @@ class ArchiveSettings:
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
     interval_us: int = _setting("60 seconds", "time between two builds of a view", duration=True)
+    compare_events_max: int = _setting(
+        2_000_000,
+        "events that speed has answered for and that a build computes again in Spark SQL at most, "
+        "to compare both; of more, the kernel computes the build too",
+        least=0,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.core.event import ARRIVED_AT, LATE, STATUS, EventStatus
+from headrace.define.definitions import Watermark
 from headrace.kernel.engine import run_kernel
 
 _MICROS = pa.timestamp("us")
@@ -21,12 +22,10 @@ _MICROS = pa.timestamp("us")
 
 @dataclass(frozen=True, slots=True)
 class KernelJob:
-    """What is computed of each partition; it travels to the executors."""
+    """What is computed of events; it travels to the executors."""
 
     stream: str
-    time: str | None  # the column of the event time
-    ahead_us: int  # how far after its arrival an event may be dated and still move the watermark
-    views: Mapping[str, str]  # DuckDB's SQL by the id of a version
+    queries: Mapping[str, str]  # DuckDB's SQL, by names that the caller chooses
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
@@ -41,12 +40,13 @@ class PartitionPartials:
     rows: Mapping[str, pa.Table]
 
 
-def compute_partials(job: KernelJob, partition: int, records: pa.Table) -> PartitionPartials:
+def compute_partials(
+    job: KernelJob, watermark: Watermark | None, partition: int, records: pa.Table
+) -> PartitionPartials:
     """The counts and partials of records of every status."""
     records = without_zone(records)
     status = records[STATUS]
     events = records.filter(pc.equal(status, int(EventStatus.EVENT)))
-    relations = {job.stream: events, **job.tables}
     return PartitionPartials(
         partition,
         (
@@ -55,21 +55,27 @@ def compute_partials(job: KernelJob, partition: int, records: pa.Table) -> Parti
             _count(status, EventStatus.DUPLICATE),
             _count(status, EventStatus.DEAD_LETTER),
         ),
-        *_times(job, records),
-        {id: run_kernel(sql, relations) for id, sql in job.views.items()},
+        *_times(watermark, records),
+        run_queries(job, events),
     )
+
+
+def run_queries(job: KernelJob, events: pa.Table) -> dict[str, pa.Table]:
+    """The results over these events, whose times are without a zone."""
+    relations = {job.stream: events, **job.tables}
+    return {name: run_kernel(sql, relations) for name, sql in job.queries.items()}
 
 
 def _count(status: pa.ChunkedArray, wanted: EventStatus) -> int:
     return int(pc.sum(pc.equal(status, int(wanted))).as_py() or 0)
 
 
-def _times(job: KernelJob, records: pa.Table) -> tuple[int | None, int | None]:
-    """The highest and the lowest event time."""
-    if job.time is None:
+def _times(mark: Watermark | None, records: pa.Table) -> tuple[int | None, int | None]:
+    """The highest event time that moves the watermark, and the lowest."""
+    if mark is None:
         return None, None
-    times, arrived = records[job.time].cast(pa.int64()), records[ARRIVED_AT].cast(pa.int64())
-    moving = pc.less_equal(times, pc.add(arrived, job.ahead_us))
+    times, arrived = records[mark.column].cast(pa.int64()), records[ARRIVED_AT].cast(pa.int64())
+    moving = pc.less_equal(times, pc.add(arrived, mark.ahead_us))
     return pc.max(times.filter(moving)).as_py(), pc.min(times).as_py()
 
 

@@ -63,11 +63,15 @@ class Pipeline:
         for session in self.sessions:
             register(session, plan.tables, functions, project.folder)
         self._registered = set(plan.tables)
-        self.builder = Builder(batch, flow, self.feeds, store, processors, clock)
+        vectorised = self.settings.spark.vectorised
+        self.builder = Builder(
+            batch, flow, self.feeds, store, processors, clock, self.settings.batch,
+            vectorised=vectorised,
+        )  # fmt: skip
         watched = partial(self._step, "speed", "an epoch", self.settings.watchdog.epoch_us)
         self.speed = EpochRunner(
             speed, flow, self.feeds, store, self.settings.speed, clock, processors, watched, report,
-            vectorised=self.settings.spark.vectorised,
+            vectorised=vectorised,
         )  # fmt: skip
         self._tables, self._flows = tables_of_flow(plan, flow), flows_of(plan)
         self.on_build: OnBuild = _ignore
@@ -196,7 +200,8 @@ class Pipeline:
         """Read a table again, for both layers."""
         for session in self.sessions:
             reload(session, table, self.folder)
-        self.speed.tables.forget(table.name)
+        for tables in (self.builder.tables, self.speed.tables):
+            tables.forget(table.name)
 
     def lag_events(self) -> int:
         """Events in the logs that speed has not committed."""

@@ -27,7 +27,13 @@ from headrace.serving.commits import record_changed
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
 from headrace.serving.merge import merge_sql, windows_sql
-from headrace.serving.merged_rows import SECONDS_MAX, STORED, merged_stored, read_stored
+from headrace.serving.merged_rows import (
+    SECONDS_MAX,
+    STORED,
+    grouped,
+    merged_stored,
+    read_stored,
+)
 from headrace.serving.progress import advance, read_groups, read_stream, stored_times
 from headrace.serving.rows import keys_of, stored_rows
 from headrace.serving.runs import (
@@ -73,7 +79,7 @@ def stage(
         drop_rows(db, plan.stored_name, layer)
     if not full:
         _compact(db, plan)
-    made = stored_rows(plan, rows)
+    made = _one_row_a_key(plan, stored_rows(plan, rows))
     for partial in plan.counted:
         fresh = _new_values(db, plan, partial, values[partial.columns[0]], full)
         add_rows(db, plan.stored_name, Layer.STAGED_VALUES, fresh, column=partial.columns[0])
@@ -81,6 +87,13 @@ def stage(
     number = read_stream(db, plan.stream).generation + 1
     add_rows(db, plan.stored_name, Layer.STAGED, _absorbed(plan, made, number))
     return StagedBuild(version, full, made.num_rows)
+
+
+def _one_row_a_key(plan: ViewPlan, rows: pa.Table) -> pa.Table:
+    """Stored rows in which a key may stand several times, merged."""
+    if pc.count_distinct(rows.column(KEY)).as_py() == rows.num_rows:
+        return rows
+    return merged_stored(plan, grouped(rows, 0))
 
 
 def _compact(db: Transaction, plan: ViewPlan) -> None:

@@ -42,15 +42,16 @@ def read_stored(
     """The stored rows of a version with their groups, of all keys or some; speed's of all groups or
     some.
     """
-    found = [_grouped(stored_schema(plan).empty_table(), 0)]
+    found = [grouped(stored_schema(plan).empty_table(), 0)]
     for layer in layers:
         some = groups if layer is Layer.SPEED else None
         rows = read_rows(db, plan.stored_name, layer, keys=keys, groups=some)
-        found += [_grouped(table, group if layer is Layer.SPEED else 0) for group, table in rows]
+        found += [grouped(table, group if layer is Layer.SPEED else 0) for group, table in rows]
     return pa.concat_tables(found)
 
 
-def _grouped(rows: pa.Table, group: int) -> pa.Table:
+def grouped(rows: pa.Table, group: int) -> pa.Table:
+    """Stored rows of one group."""
     return rows.append_column(GROUP, pa.array([group], pa.int64()).take(_zeros(rows.num_rows)))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.compile.plan import ViewPlan
 from headrace.core.event import KEY
@@ -32,15 +33,20 @@ def stored_rows(plan: ViewPlan, lifted: pa.Table) -> pa.Table:
 
 def keys_of(plan: ViewPlan, rows: pa.Table) -> pa.Array:
     """The key of each row as text."""
-    values = [_json_values(rows.column(key.column)) for key in plan.keys]
-    encode = msgspec.json.encode
-    found = zip(*values, strict=True) if values else ([()] * rows.num_rows)
-    return pa.array([encode(key).decode() for key in found], pa.string())
+    if not plan.keys:
+        return pa.array(["[]"] * rows.num_rows, pa.string())
+    texts = [_json_texts(rows.column(key.column)) for key in plan.keys]
+    joined = pc.binary_join_element_wise(*texts, ",")
+    return pc.binary_join_element_wise("[", joined, "]", "")
 
 
-def _json_values(column: pa.ChunkedArray) -> list[Any]:
-    """The values of a key column for JSON, which has no infinite numbers."""
-    values: list[Any] = column.to_pylist()
-    if not pa.types.is_floating(column.type):
-        return values
-    return [str(x) if x is not None and not math.isfinite(x) else x for x in values]
+def _json_texts(column: pa.ChunkedArray) -> pa.Array:
+    """Each value as JSON; a value that stands many times is encoded once."""
+    found = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    texts = [msgspec.json.encode(_finite(value)).decode() for value in found.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(found.indices)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinite numbers."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -8,9 +8,11 @@ of master and log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from headrace.compile.plan import StreamPlan
 from headrace.compile.stored_columns import typed_columns
@@ -24,9 +26,12 @@ from headrace.log.opening import open_reader
 from headrace.master.decoding import decoder_of
 from headrace.master.event_range import EventRange
 from headrace.master.parquet import verify_files
+from headrace.master.part import MasterPart, parts_of
 from headrace.master.table import MasterTable
 from headrace.serving.watermark import Times
 from headrace.spark.log_range import log_frame
+
+PART_ROWS = 1_000_000  # of a task that reads the master
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,14 @@ class Feed:
             return typed(spark.read.schema(schema).parquet(*paths), self.stream)
         # From Arrow, so that Spark knows that it is empty and runs no job.
         return typed(spark.createDataFrame(self.table.schema.empty_table(), schema), self.stream)
+
+    def master_parts(self, range: PositionRange, columns: Collection[str]) -> list[MasterPart]:
+        """The archived events of a range, for tasks that need these columns."""
+        split, names = EventRange.of(self.table, range), {*columns, OFFSET}
+        if len(split.logged):
+            raise ValueError(f"expected an archived range, got {range}")
+        schema = pa.schema([field for field in self.table.schema if field.name in names])
+        return parts_of(split.files(), range, schema, PART_ROWS)
 
     def logged_events(self, spark: Any, range: PositionRange, highs: Times) -> Any:
         """The events of a range of the log; `highs` are the highest event times before it."""

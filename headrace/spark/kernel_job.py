@@ -1,24 +1,36 @@
-"""The kernel over a range of the log: one Spark job for all views, a task for each log partition.
+"""The kernel in tasks of Spark: over a range of the log, or over a range of the master.
 
-A task reads and decodes its part once, computes the partials of all views from it, and returns
-nothing else, so no rows of events cross into the JVM. tests/spark/test_kernel_job.py runs it.
+A task reads its part once, runs all queries over it, and returns nothing but their results, so no
+rows of events cross into the JVM, and no plan is analysed. Rows of one key from several tasks are
+merged by who stores or reads them. tests/spark/test_kernel_job.py runs both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from headrace.core.shedding import Shedding
-from headrace.kernel.partials import KernelJob, PartitionPartials, compute_partials
+from headrace.kernel.partials import (
+    KernelJob,
+    PartitionPartials,
+    compute_partials,
+    run_queries,
+    without_zone,
+)
 from headrace.log.interval import LogInterval
+from headrace.master.parquet import verify_files
+from headrace.master.part import MasterPart
 from headrace.spark.log_range import decoded_tables
 
+P = TypeVar("P")
+R = TypeVar("R")
 
-def run_kernel_job(
+
+def run_over_log(
     spark: Any,
     job: KernelJob,
     parts: Sequence[LogInterval],
@@ -30,8 +42,35 @@ def run_kernel_job(
     def run(part: LogInterval) -> PartitionPartials:
         nothing = part.decoder.arrow_schema(raw=False).empty_table()
         records = pa.concat_tables([nothing, *decoded_tables(part, False, shedding)])
-        rows = {name: sent.value for name, sent in tables.items()}
-        return compute_partials(replace(job, tables=rows), part.partition, records)
+        return compute_partials(_with(job, tables), part.decoder.watermark, part.partition, records)
 
-    found = spark.sparkContext.parallelize(parts, len(parts)).map(run).collect()
-    return list(found)
+    return _run(spark, run, parts)
+
+
+def run_over_master(
+    spark: Any, job: KernelJob, parts: Sequence[MasterPart], tables: Mapping[str, Any]
+) -> dict[str, pa.Table]:
+    """The results of the queries over all parts; a key may have several rows."""
+
+    def run(part: MasterPart) -> dict[str, pa.Table]:
+        whole = _with(job, tables)
+        return _concatenated([run_queries(whole, without_zone(rows)) for rows in part.tables()])
+
+    try:
+        return _concatenated(_run(spark, run, parts))
+    except Exception:
+        # A damaged file is named by its own error, and not by that of a task.
+        verify_files(file for part in parts for file in part.files)
+        raise
+
+
+def _run(spark: Any, run: Callable[[P], R], parts: Sequence[P]) -> list[R]:
+    return list(spark.sparkContext.parallelize(parts, len(parts)).map(run).collect())
+
+
+def _with(job: KernelJob, tables: Mapping[str, Any]) -> KernelJob:
+    return replace(job, tables={name: sent.value for name, sent in tables.items()})
+
+
+def _concatenated(results: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Table]:
+    return {name: pa.concat_tables([each[name] for each in results]) for name in results[0]}

@@ -102,10 +102,9 @@ class _Computed:
 def _kernel_job(flow: FlowPlan, versions: list[Version]) -> tuple[KernelJob, list[str]]:
     """The job of these views, and the tables that they are joined with."""
     [stream] = flow.streams
-    time = stream.watermark[0] if stream.watermark else None
-    views = {version.id: version.plan.kernel.sql for version in versions}
+    queries = {version.id: version.plan.kernel.sql for version in versions}
     tables = {name for version in versions for name in version.plan.tables}
-    return KernelJob(stream.name, time, stream.ahead_us, views), sorted(tables)
+    return KernelJob(stream.name, queries), sorted(tables)
 
 
 def _by_kernel(

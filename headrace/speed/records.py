@@ -7,7 +7,7 @@ tests/spark/test_kernel_job.py runs the job, tests/transcripts and tests/run bot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
@@ -15,10 +15,11 @@ from typing import Any, Protocol
 from headrace.compile.flow import FlowPlan
 from headrace.core.position import PositionRange
 from headrace.core.shedding import Shedding
-from headrace.kernel.partials import KernelJob, PartitionPartials, without_zone
+from headrace.kernel.partials import KernelJob, PartitionPartials
 from headrace.serving.watermark import Times
+from headrace.spark.broadcast_tables import BroadcastTables
 from headrace.spark.feed import Feed
-from headrace.spark.kernel_job import run_kernel_job
+from headrace.spark.kernel_job import run_over_log
 
 
 class EpochRecords(Protocol):
@@ -35,26 +36,6 @@ class EpochRecords(Protocol):
         """What the kernel makes of them, joined with these tables, of one partition at least; of
         a flow of one stream.
         """
-
-
-class BroadcastTables:
-    """The rows of tables for the kernel's tasks, sent to each executor once."""
-
-    def __init__(self, spark: Any) -> None:
-        self.spark = spark
-        self._sent: dict[str, Any] = {}
-
-    def sent(self, names: Iterable[str]) -> Mapping[str, Any]:
-        for name in names:
-            if name not in self._sent:
-                rows = without_zone(self.spark.table(f"`{name}`").toArrow())
-                self._sent[name] = self.spark.sparkContext.broadcast(rows)
-        return {name: self._sent[name] for name in names}
-
-    def forget(self, name: str) -> None:
-        """Have a table read again, whose content has changed."""
-        if sent := self._sent.pop(name, None):
-            sent.destroy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +65,7 @@ class LoggedRecords:
     def partials(self, job: KernelJob, tables: Iterable[str]) -> list[PartitionPartials]:
         [feed] = self.feeds
         parts = feed.log_intervals(self.range, self.highs) or [feed.empty_interval()]
-        return run_kernel_job(self.spark, job, parts, self.tables.sent(tables), self.shedding)
+        return run_over_log(self.spark, job, parts, self.tables.sent(tables), self.shedding)
 
 
 def pack_streams(frames: Sequence[Any]) -> Any:

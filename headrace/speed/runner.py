@@ -34,12 +34,13 @@ from headrace.define.pace import with_pace
 from headrace.define.processors import NO_PROCESSORS, ProcessorDefinition
 from headrace.define.settings import SpeedSettings
 from headrace.serving.store import Epoch, Store, StreamState, Superseded
+from headrace.spark.broadcast_tables import BroadcastTables
 from headrace.spark.feed import Feed
 from headrace.speed.carry import EpochContext
 from headrace.speed.epoch import compute_epoch
 from headrace.speed.join_history import JoinHistory
 from headrace.speed.next_epoch import FIRST_EVENTS, NextEpoch, limit_after, next_epoch
-from headrace.speed.records import BroadcastTables, LoggedRecords
+from headrace.speed.records import LoggedRecords
 
 log = structlog.get_logger()
 EpochGuard = Callable[[], AbstractContextManager[None]]  # around each epoch

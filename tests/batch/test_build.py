@@ -87,7 +87,7 @@ def build(
     stream = bench.plan.stream("clicks")
     feed = Feed(stream, LogAddress.of_files(bench.store.path), table)  # type: ignore[arg-type]
     flow, clock = FlowPlan("clicks", (stream,)), bench.clock
-    builder = HandBuilder(None, flow, (feed,), bench.store, clock=clock)
+    builder = HandBuilder(None, flow, (feed,), bench.store, clock=clock, vectorised=False)
     return builder.build(speed_runs=speed_runs, full=frozenset({full} if full else ()))
 
 

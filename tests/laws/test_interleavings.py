@@ -253,7 +253,9 @@ class Order:
         sessions = [
             Session(layer, scene.memory) for layer in (scene.before.batch, scene.before.speed)
         ]
-        self.builder = Builder(sessions[0], flow, feeds, stepped, clock=self.clock)
+        self.builder = Builder(
+            sessions[0], flow, feeds, stepped, clock=self.clock, vectorised=False
+        )
         self.speed = EpochRunner(
             sessions[1], flow, feeds, stepped, SpeedSettings(trigger_us=0), self.clock,
             vectorised=False,  # what Spark computes is remembered from order to order

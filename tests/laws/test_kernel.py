@@ -106,8 +106,8 @@ def test_the_kernel_gives_what_spark_gives(
     block = Block.of(0, ARRIVAL_US, lines, bytes(len(lines)))
     records = decoder_of(stream).decode([block], 0, None, raw=stream.raw).table
     tables = {"labels": compiled.speed.table("labels").toArrow()}
-    job = KernelJob("things", "ts", stream.ahead_us, {v.name: v.kernel.sql for v in views}, tables)
-    found = compute_partials(job, 0, records)
+    job = KernelJob("things", {v.name: v.kernel.sql for v in views}, tables)
+    found = compute_partials(job, decoder_of(stream).watermark, 0, records)
     frame = frame_of(compiled.speed, stream, records).where(f"{STATUS} = 0").cache()
     frame.createOrReplaceTempView("things")
     wrong = {}

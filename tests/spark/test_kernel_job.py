@@ -20,7 +20,7 @@ from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.log.interval import log_intervals
 from headrace.log.opening import open_reader
 from headrace.master.decoding import decoder_of
-from headrace.spark.kernel_job import run_kernel_job
+from headrace.spark.kernel_job import run_over_log
 
 ARRIVED_AT = 1_000_000 * SECOND
 CLICKS = StreamPlan(
@@ -60,8 +60,8 @@ def run(
     parts = log_intervals(open_reader(topic.address), decoder_of(CLICKS), range, (None, None))
     names = pa.table({"user": ["ada", "bob"], "name": ["Ada", "Bob"]})
     tables = {"names": spark.sparkContext.broadcast(names)}
-    job = KernelJob("clicks", "ts", CLICKS.ahead_us, VIEWS)
-    return {part.partition: part for part in run_kernel_job(spark, job, parts, tables, shedding)}
+    job = KernelJob("clicks", VIEWS)
+    return {part.partition: part for part in run_over_log(spark, job, parts, tables, shedding)}
 
 
 def test_each_partition_gives_its_counts_times_and_partials(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headrace.certified.casts import cast, wrapped
 from headrace.certified.function import Scalar, rows
@@ -95,7 +96,9 @@ def _pmod(arguments: Sequence[TypedSql]) -> TypedSql:
     rest = arithmetic("%", a, b)
     shifted = arithmetic("%", arithmetic("+", rest, b), b).sql
     sql = f"CASE WHEN {rest.sql} < 0 THEN {shifted} ELSE {rest.sql} END"
-    return combine((a, b), f"CAST({sql} AS {duck_type(rest.type)})", rest.type)
+    made = combine((a, b), f"CAST({sql} AS {duck_type(rest.type)})", rest.type)
+    divisor = int(b.literal) if b.literal else 0
+    return replace(made, bounds=(0, divisor - 1) if divisor > 0 else None)
 
 
 _BELOW, _ABOVE = "THEN CAST(0 AS BIGINT)", "THEN {3} + 1"

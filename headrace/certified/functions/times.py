@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
@@ -159,6 +160,13 @@ _FIELDS = {
         "DECIMAL(8,6)",
     ),
 }
+
+
+def _unix_micros(given: Sequence[TypedSql]) -> TypedSql:
+    made = given[0].as_type(f"epoch_us({given[0].sql})", B)
+    return replace(made, bounds=given[0].bounds)
+
+
 ROWS = rows(
     _field("year", "year({0})", DAY),
     _field("quarter", "quarter({0})", DAY),
@@ -188,7 +196,7 @@ ROWS = rows(
     Scalar("to_timestamp", ("ANY",), lambda given: cast(given[0], T)),
     Scalar("date", ("ANY",), lambda given: cast(given[0], DAY)),
     Scalar("timestamp", ("ANY",), lambda given: cast(given[0], T)),
-    Scalar("unix_micros", ("TIMESTAMP!",), "epoch_us({0})", B),
+    Scalar("unix_micros", ("TIMESTAMP!",), _unix_micros),
     Scalar("unix_millis", ("TIMESTAMP!",), "CAST(floor(epoch_us({0}) / 1000) AS BIGINT)", B),
     Scalar("unix_seconds", ("TIMESTAMP!",), "CAST(floor(epoch_us({0}) / 1000000) AS BIGINT)", B),
     Scalar("unix_timestamp", (T,), "(epoch_us({0}) // 1000000)", B),
