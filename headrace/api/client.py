@@ -29,7 +29,7 @@ from headrace.api.remote_rules import RemoteRuleService
 from headrace.api.remote_subscription import RemoteSubscription
 from headrace.api.remote_watches import RemoteWatchService
 from headrace.api.resources.query import QueryCancellation, QueryPlan
-from headrace.api.service import ProjectStatus, RebuildResult
+from headrace.api.service import RebuildResult
 from headrace.api.shapes import AuditResults, Readiness, SendReceipt
 from headrace.api.tls import is_loopback
 from headrace.audit.trace import LISTED, Replay, Why
@@ -179,9 +179,6 @@ class Remote:
     @property
     def watch_service(self) -> RemoteWatchService:
         return RemoteWatchService(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
-
-    def status(self) -> ProjectStatus:
-        return self._ask(ProjectStatus, "GET", "/v1/status")
 
     def ready(self) -> tuple[bool, str]:
         response = self._send("GET", "/readyz")

@@ -26,16 +26,8 @@ from headrace.api.authentication import caller_of
 from headrace.api.body import Body, read_body
 from headrace.api.limits import ConcurrencyLimit, UserLimits
 from headrace.api.parameter import limit_of
-from headrace.api.readable import readable_status
 from headrace.api.service import LocalService
-from headrace.api.shapes import (
-    AuditRequest,
-    AuditResults,
-    Liveness,
-    Readiness,
-    SendReceipt,
-    StatusReport,
-)
+from headrace.api.shapes import AuditRequest, AuditResults, Liveness, Readiness, SendReceipt
 from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
 from headrace.console import Console, load
 from headrace.core.errors import BadRequest, Unavailable
@@ -153,11 +145,6 @@ async def run_query(api: Api, request: Request, call: Callable[[], T]) -> T:
     user = caller_of(request).user
     with api.limits.query(user):
         return await api.queries.run(user, call)
-
-
-async def status(api: Api, request: Request) -> Response:
-    found = StatusReport.of(await api.quick.run(api.service.status))
-    return json_response(readable_status(found, caller_of(request)))
 
 
 async def rebuild(api: Api, request: Request) -> Response:

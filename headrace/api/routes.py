@@ -22,6 +22,7 @@ from headrace.api.parameter import Limit, Parameter
 from headrace.api.resource_routes import RESOURCE_ROUTES
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.rules import RuleHistoryRequest, RuleList, RuleRequest, RulesRequest
+from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.watches import WatchesRequest, WatchList, WatchRequest
 from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Route
 from headrace.api.rule_service import MuteStatus
@@ -38,7 +39,6 @@ from headrace.api.shapes import (
     RetryResult,
     RuleText,
     SendReceipt,
-    StatusReport,
     UnmuteRequest,
     WatchText,
 )
@@ -128,12 +128,7 @@ ROUTES: tuple[Route[Api], ...] = (
         subscribe, SubscriptionEvent, media=EVENTS_MEDIA, parameters=(_SQL, _AFTER),
         needs=reads(NAMED),
     ),
-    Route(
-        "GET", "/v1/status", "status",
-        "The status of the project, its streams and its views.",
-        handlers.status, StatusReport,
-        needs=reads(NAMED), stored=True,
-    ),
+    get_route(StatusRequest),
     get_route(DeadLettersRequest),
     Route(
         "POST", "/v1/views/{view}/rebuild", "rebuild",

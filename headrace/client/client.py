@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.api.client import TOKEN_VARIABLE, Remote
-from headrace.api.service import ProjectStatus
+from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.subscribe import subscribe_remote
 from headrace.client.namespace import Namespace
 from headrace.client.query import ResultSet, ViewFilter, ViewQuery
@@ -106,7 +106,7 @@ class Client:
 
     def status(self) -> ProjectStatus:
         """The status of the project."""
-        return self._remote.status()
+        return self._remote.ask(StatusRequest())
 
     def close(self) -> None:
         self._remote.close()

@@ -13,9 +13,9 @@ import msgspec
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
 from headrace.api.get_request import A, GetRequest
+from headrace.api.resources.balance import Balance
 from headrace.api.resources.query import QueryPlan
-from headrace.api.service import (
-    Balance,
+from headrace.api.resources.status import (
     IdlePartition,
     ProjectStatus,
     SinkStatus,

@@ -17,7 +17,7 @@ from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object, object_of
 from headrace.api.client import Remote
 from headrace.api.get_request import A, GetRequest, response_type
-from headrace.api.resources.balance import BalanceReport
+from headrace.api.resources.balance import Balance
 from headrace.api.resources.catalog import Catalog, CatalogColumn, CatalogStream, FunctionShape
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters
 from headrace.api.resources.epochs import Epochs, GenerationShape
@@ -31,6 +31,7 @@ from headrace.api.resources.events import (
 from headrace.api.resources.quality import LatenessBucket, NullShare, Quality, StreamQuality
 from headrace.api.resources.query import QueryPlan
 from headrace.api.resources.rules import RuleHistory, RuleList
+from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.api.resources.system import (
     DiskShape,
     ProcessShape,
@@ -43,13 +44,7 @@ from headrace.api.resources.view_detail import ViewDetail
 from headrace.api.resources.watches import WatchList
 from headrace.api.rule_service import RuleStatus
 from headrace.api.server import HttpServer
-from headrace.api.service import (
-    Balance,
-    ProjectStatus,
-    RebuildResult,
-    StreamStatus,
-    ViewStatus,
-)
+from headrace.api.service import RebuildResult
 from headrace.audit.trace import LISTED, OmittedRecords, Replay, ReplayStep, TracedRecord, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
@@ -151,7 +146,7 @@ QUALITY = Quality(
         StreamQuality(
             "clicks", 5, [LatenessBucket(0, 5)], 0, 7, 8, 1, 2, [], [],
             [NullShare("ms", 1, 0.2, True)],
-            BalanceReport(8, 5, 1, 2, 0, 0),
+            Balance(8, 5, 1, 2, 0, 0),
         )
     ],
 )  # fmt: skip
@@ -169,7 +164,7 @@ SYSTEM = System(
     [SettingShape("http.port", "8080", "8080", "port", False)],
 )
 ANSWERS: list[Any] = [
-    TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT, SYSTEM, FOUND, TRACE, DEAD_LETTERS,
+    STATUS, TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT, SYSTEM, FOUND, TRACE, DEAD_LETTERS,
     RuleList([RULE]), RULE, RuleHistory([VERSION]), WatchList([WATCH]), WATCH,
 ]  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
@@ -285,10 +280,6 @@ class Shop:
     ) -> OpenSubscription:
         self._asked("subscribe", text, after)
         raise NotFound("there is no view")
-
-    def status(self) -> ProjectStatus:
-        self._asked("status")
-        return STATUS
 
     def ready(self) -> tuple[bool, str]:
         self._asked("ready")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.api.client import Remote, _conditions
+from headrace.api.resources.status import StatusRequest
 from headrace.api.server import HttpServer
 from headrace.api.service import Service
 from headrace.core.errors import (
@@ -31,7 +32,6 @@ from .conftest import (
     PLANNED,
     REBUILT,
     REPLAY,
-    STATUS,
     WHY,
     Shop,
 )
@@ -59,7 +59,6 @@ CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
     (lambda s: s.sql("SELECT 1", None, "q1"), ANSWER, ("sql", "SELECT 1", None, "q1")),
     (lambda s: s.cancel("q1"), True, ("cancel", "q1")),
     (lambda s: s.query_plan("SELECT 1"), PLANNED, ("query_plan", "SELECT 1")),
-    (lambda s: s.status(), STATUS, ("status",)),
     (lambda s: s.ready(), (True, ""), ("ready",)),
     (lambda s: s.rebuild("visitors"), REBUILT, ("rebuild", "visitors")),
     (lambda s: s.audit(), AUDITS, ("audit", None)),
@@ -115,7 +114,7 @@ def test_each_error_comes_back_as_itself(
 ) -> None:
     shop.fail = kind("it is so", detail="why", hint="do this", origin="shop.sql:3")
     with pytest.raises(kind) as raised:
-        remote.status()
+        remote.ask(StatusRequest())
     assert type(raised.value) is kind
     assert raised.value.as_dict() == shop.fail.as_dict()
 
@@ -205,7 +204,7 @@ def test_a_stranger_on_the_port_is_recognised() -> None:
         thread.start()
         with Remote(f"http://127.0.0.1:{stranger.server_port}") as remote:
             with pytest.raises(EngineFailed, match="is not one of Headrace"):
-                remote.status()
+                remote.ask(StatusRequest())
             with pytest.raises(EngineFailed, match="responded with status 502 and no error"):
                 remote.metrics()
         stranger.shutdown()

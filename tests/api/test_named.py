@@ -11,6 +11,7 @@ import pytest
 from headrace.access.access import Access
 from headrace.access.caller import Caller
 from headrace.api.resources.rules import RuleList, RulesRequest
+from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.watches import WatchesRequest, WatchList
 from headrace.serving.alerts import AlertFilter, Alerts
 from tests.access.users import TEST, bearer, token_of
@@ -35,6 +36,7 @@ def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = {
         RulesRequest: RuleList([RULE, foreign]),
         WatchesRequest: WatchList([WATCH, changed(WATCH, name="foreign_too")]),
+        StatusRequest: changed(STATUS, reason="'foreign' broke", rules=[RULE, foreign]),
     }
     monkeypatch.setattr(shop, "ask", lambda question: listed[type(question)])
     alerts = [changed(ALERT, id=name, rule=name) for name in ("slow", "foreign", "cheap")]
@@ -45,9 +47,6 @@ def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
         return Alerts(kept, len(kept), [])
 
     monkeypatch.setattr(shop.rule_service, "alerts", found)
-    monkeypatch.setattr(
-        shop, "status", lambda: changed(STATUS, reason="'foreign' broke", rules=[RULE, foreign])
-    )
 
 
 def names(stranger: httpx.Client, path: str, who: dict[str, str], list_: str) -> list[str]:

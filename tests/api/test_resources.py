@@ -22,6 +22,7 @@ from headrace.api.resources.rules import (
     RuleRequest,
     RulesRequest,
 )
+from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.system import SystemRequest
 from headrace.api.resources.topology import TopologyRequest
 from headrace.api.resources.view_detail import ViewDetailRequest
@@ -37,6 +38,7 @@ from .conftest import (
     LINEAGE,
     QUALITY,
     RULE,
+    STATUS,
     SYSTEM,
     TOPOLOGY,
     TRACE,
@@ -50,6 +52,7 @@ WANTED = EventsRequest(
     "clicks", 5, "3,4", 1, 2, "e 1", "a&b", "2026-01-01", "2026-01-02", ["url:/x:y", "a:"], "event"
 )
 CALLS: list[tuple[GetRequest[Any], Any]] = [
+    (StatusRequest(), STATUS),
     (TopologyRequest(), TOPOLOGY),
     (CatalogRequest(), CATALOG),
     (LineageRequest(), LINEAGE),

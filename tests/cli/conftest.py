@@ -13,15 +13,16 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from headrace.api.get_request import GetRequest
+from headrace.api.resources.balance import Balance
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters, DeadLettersRequest
-from headrace.api.service import (
-    Balance,
+from headrace.api.resources.status import (
     IdlePartition,
     ProjectStatus,
-    RebuildResult,
+    StatusRequest,
     StreamStatus,
     ViewStatus,
 )
+from headrace.api.service import RebuildResult
 from headrace.audit.trace import Replay, Why
 from headrace.cli.main import app
 from headrace.core.errors import HeadraceError, NotFound
@@ -122,9 +123,6 @@ class Told:
         self.asked.append((name, keys, said))
         return self.lateness
 
-    def status(self) -> ProjectStatus:
-        return self.found
-
     def rebuild(self, view: str) -> RebuildResult:
         if view != "visitors":
             raise NotFound(f"there is no materialized view '{view}'")
@@ -142,6 +140,8 @@ class Told:
         return self.story
 
     def ask(self, question: GetRequest[Any]) -> Any:
+        if isinstance(question, StatusRequest):
+            return self.found
         assert isinstance(question, DeadLettersRequest)
         return DeadLetters(self.letters[: question.limit], len(self.letters))
 

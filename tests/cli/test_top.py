@@ -16,8 +16,9 @@ import pytest
 from rich.console import Console
 from typer.testing import Result
 
+from headrace.api.resources.balance import Balance
+from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.rule_service import RuleStatus
-from headrace.api.service import Balance, ProjectStatus
 from headrace.cli import top as body
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
@@ -150,7 +151,7 @@ class Going:
             raise Unavailable("nothing is listening at http://127.0.0.1:1")
         return self
 
-    def status(self) -> ProjectStatus:
+    def ask(self, question: StatusRequest) -> ProjectStatus:
         return msgspec.structs.replace(BUSY, name=f"look{self.looks}")
 
     @property

@@ -23,6 +23,7 @@ from headrace.api.resources.rules import (
     RuleRequest,
     RulesRequest,
 )
+from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.resources.system import SystemRequest
 from headrace.api.resources.topology import TopologyRequest
 from headrace.api.resources.view_detail import ViewDetailRequest
@@ -40,6 +41,10 @@ from headrace.run.observatory.topology import topology
 from headrace.run.observatory.trace import trace
 from headrace.run.observatory.view_detail import view_detail
 from headrace.serving.watches import WatchStatus
+
+
+def _status(service: ObservedProject, request: StatusRequest) -> ProjectStatus:
+    return service.status()
 
 
 def _lineage(service: ObservedProject, request: LineageRequest) -> Lineage:
@@ -67,6 +72,7 @@ def _watch(service: ObservedProject, request: WatchRequest) -> WatchStatus:
 
 
 HANDLERS: Mapping[type[GetRequest[Any]], Callable[[ObservedProject, Any], Any]] = {
+    StatusRequest: _status,
     TopologyRequest: topology,
     CatalogRequest: catalog_of,
     LineageRequest: _lineage,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headrace.api.resources.status import ProjectStatus
 from headrace.api.resources.view_detail import RebuildProgress
-from headrace.api.service import ProjectStatus
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.position import PositionRange
 from headrace.core.problems import Problem
