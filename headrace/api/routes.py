@@ -20,6 +20,7 @@ from headrace.api.needs import JOB, NAMED, OPEN, Need, reads
 from headrace.api.page import PAGE_ROUTES
 from headrace.api.parameter import Limit, Parameter
 from headrace.api.resource_routes import RESOURCE_ROUTES
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.rules import RuleHistoryRequest, RuleList, RuleRequest, RulesRequest
 from headrace.api.resources.status import StatusRequest
@@ -44,7 +45,7 @@ from headrace.api.shapes import (
 )
 from headrace.api.sql_routes import SQL_ROUTES
 from headrace.audit.trace import Replay, Why
-from headrace.serving.alerts import Alert, Alerts
+from headrace.serving.alerts import Alert
 from headrace.serving.answer import Answer
 from headrace.serving.late import LateAnswer
 from headrace.serving.rules import RuleVersion
@@ -65,15 +66,6 @@ _AFTER = Parameter("Last-Event-ID", "header", str, "id of the last event that wa
 _RULE = Parameter("rule", "path", str, "name of a rule")
 _WATCH = Parameter("watch", "path", str, "name of a watch")
 _ALERT = Parameter("alert", "path", str, "id of an alert, or the beginning of one")
-_WANTED = (
-    Parameter("rule", "query", str, "only alerts of this rule"),
-    Parameter("state", "query", str, "only alerts in this state"),
-    Parameter("missed", "query", bool, "only alerts that only batch has found"),
-    Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
-    Parameter("each", "query", Limit, "maximum number of alerts per rule, highest severity first"),
-    Parameter("before", "query", int, "only alerts older than the one with this number"),
-    LIMIT,
-)
 
 
 def _defines(on: str) -> Need:
@@ -195,18 +187,8 @@ ROUTES: tuple[Route[Api], ...] = (
         watch_handlers.remove, WatchStatus, parameters=(_WATCH,),
         needs=_defines("watch"),
     ),
-    Route(
-        "GET", "/v1/alerts", "alerts",
-        "Alerts, the newest first, and the number of alerts of each rule.",
-        rule_handlers.alerts, Alerts, parameters=_WANTED,
-        needs=reads(NAMED), stored=True,
-    ),
-    Route(
-        "GET", "/v1/alerts/{alert}", "alert",
-        "One alert, with the state of its notifications.",
-        rule_handlers.alert, Alert, parameters=(_ALERT,),
-        needs=reads("alert"), stored=True,
-    ),
+    get_route(AlertsRequest),
+    get_route(AlertRequest),
     Route(
         "POST", "/v1/alerts/{alert}/ack", "acknowledge_alert", "Acknowledge an alert.",
         rule_handlers.acknowledge, Alert, parameters=(_ALERT,),

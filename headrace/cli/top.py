@@ -21,6 +21,7 @@ import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
+from headrace.api.resources.alerts import AlertsRequest
 from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.service import Service
 from headrace.cli.folder import open_service
@@ -28,7 +29,7 @@ from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.cli.report import Report, console, dim
 from headrace.core.errors import Unavailable
-from headrace.serving.alerts import Alert, AlertFilter
+from headrace.serving.alerts import Alert
 
 POLL_S = 0.5
 ALERTS = 5
@@ -57,7 +58,7 @@ class Screen:
         self.status = service.ask(StatusRequest())
         self._rates.sample(self.status.streams)
         rules = self.status.rules
-        self.alerts = service.rule_service.alerts(AlertFilter(limit=ALERTS)).alerts if rules else []
+        self.alerts = service.ask(AlertsRequest(limit=ALERTS)).alerts if rules else []
 
     def shown(self, width: int) -> list[RenderableType]:
         """The frame, and below it the keys, or why it is stale."""

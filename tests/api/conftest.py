@@ -57,7 +57,7 @@ from headrace.define.stream_subscription import subscribed_name
 from headrace.ingest.intake import Intake, Receipt
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
-from headrace.serving.alerts import Alert, AlertCounts, AlertFilter, AlertGroup, Alerts
+from headrace.serving.alerts import Alert, AlertCounts, AlertGroup, Alerts
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.rules import RuleVersion
@@ -165,7 +165,8 @@ SYSTEM = System(
 )
 ANSWERS: list[Any] = [
     STATUS, TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT, SYSTEM, FOUND, TRACE, DEAD_LETTERS,
-    RuleList([RULE]), RULE, RuleHistory([VERSION]), WatchList([WATCH]), WATCH,
+    RuleList([RULE]), RULE, RuleHistory([VERSION]), WatchList([WATCH]), WATCH, FOUND_ALERTS,
+    ALERT,
 ]  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
@@ -173,16 +174,6 @@ METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n
 def definition(**changes: Any) -> StreamDefinition:
     columns = (Column("user", Type("STRING"), nullable=False), Column("ms", Type("BIGINT")))
     return replace(StreamDefinition("clicks", Schema(columns), Origin("shop.sql", 1)), **changes)
-
-
-class FakeRuleService:
-    """Answers as it was told; tests/api/test_rule_handlers.py has one with a store."""
-
-    def alerts(self, wanted: AlertFilter) -> Alerts:
-        return FOUND_ALERTS
-
-    def alert(self, id: str) -> Alert:
-        return ALERT
 
 
 @dataclass
@@ -195,7 +186,6 @@ class Shop:
     fail: Exception | None = None
     during_submit: Callable[[Future[Receipt]], Future[Receipt]] = lambda future: future
     able: tuple[bool, str] = (True, "")
-    rule_service: FakeRuleService = field(default_factory=FakeRuleService)
 
     def _asked(self, *call: Any) -> None:
         self.calls.append(call)

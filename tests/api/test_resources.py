@@ -9,6 +9,7 @@ import pytest
 
 from headrace.api.client import Remote
 from headrace.api.get_request import GetRequest
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.catalog import CatalogRequest
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.epochs import EpochsRequest
@@ -31,10 +32,12 @@ from headrace.api.routes import GET_REQUESTS
 
 from .conftest import (
     ABOUT,
+    ALERT,
     CATALOG,
     DEAD_LETTERS,
     EPOCHS,
     FOUND,
+    FOUND_ALERTS,
     LINEAGE,
     QUALITY,
     RULE,
@@ -68,6 +71,9 @@ CALLS: list[tuple[GetRequest[Any], Any]] = [
     (WatchesRequest(), WatchList([WATCH])),
     (WatchesRequest("ended"), WatchList([WATCH])),
     (WatchRequest("x y"), WATCH),
+    (AlertsRequest(), FOUND_ALERTS),
+    (AlertsRequest("x y", "open", True, False, 3, 7, 5), FOUND_ALERTS),
+    (AlertRequest("9 c"), ALERT),
     (EventRequest("a b?", 1, 7), TRACE),
     (WANTED, FOUND),
     (EventsRequest("clicks"), FOUND),
@@ -83,7 +89,9 @@ def test_each_question_goes_there_and_back(
     remote: Remote, shop: Shop, question: GetRequest[Any], answer: Any
 ) -> None:
     assert remote.ask(question) == answer
-    assert shop.calls == [(question,)]
+    # Authorization asks for an alert too, because its rule decides.
+    many = 2 if isinstance(question, AlertRequest) else 1
+    assert shop.calls == [(question,)] * many
 
 
 def test_live_topics_come_on_one_connection(client: httpx.Client, shop: Shop) -> None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import asdict
+
 from headrace.api.get_request import GetRequest
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.catalog import CatalogRequest
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.epochs import EpochsRequest
@@ -40,6 +43,7 @@ from headrace.run.observatory.system import system_of
 from headrace.run.observatory.topology import topology
 from headrace.run.observatory.trace import trace
 from headrace.run.observatory.view_detail import view_detail
+from headrace.serving.alerts import Alert, AlertFilter, Alerts
 from headrace.serving.watches import WatchStatus
 
 
@@ -71,6 +75,14 @@ def _watch(service: ObservedProject, request: WatchRequest) -> WatchStatus:
     return service.watch_service.watch(request.watch)
 
 
+def _alerts(service: ObservedProject, request: AlertsRequest) -> Alerts:
+    return service.rule_service.alerts(AlertFilter(**asdict(request)))
+
+
+def _alert(service: ObservedProject, request: AlertRequest) -> Alert:
+    return service.rule_service.alert(request.alert)
+
+
 HANDLERS: Mapping[type[GetRequest[Any]], Callable[[ObservedProject, Any], Any]] = {
     StatusRequest: _status,
     TopologyRequest: topology,
@@ -88,4 +100,6 @@ HANDLERS: Mapping[type[GetRequest[Any]], Callable[[ObservedProject, Any], Any]] 
     RuleHistoryRequest: _history,
     WatchesRequest: _watches,
     WatchRequest: _watch,
+    AlertsRequest: _alerts,
+    AlertRequest: _alert,
 }
