@@ -7,8 +7,10 @@
         stream: Annotated[str | None, "only epochs and generations of this stream"] = None
 
 Its fields are the parameters of the route, its docstring is the summary, and the type in brackets
-is the type of the response. The route, the OpenAPI entry, the client's request and the console's
-types are made from the class, so both sides agree: for each request r,
+is the type of the response. A field that is a dictionary takes all parameters that no other field
+has; one without a meaning is no parameter, for `readable` to set. The route, the OpenAPI entry, the
+client's request and the console's types are made from the class, so both sides agree: for each
+request r of parameters,
     parse_request(type(r), *path_and_query(r)) == r.
 tests/api/test_resources.py sends each of them.
 """
@@ -55,7 +57,8 @@ class Endpoint:
     path: str
     name: str
     needs: Need = Need()
-    # Whether it may be slow: it then counts against the caller's limit of queries.
+    # Whether it may be slow: it then counts against the caller's limit of queries, and clients
+    # wait longer for it.
     slow: bool = False
     # Whether the store is enough to answer it, also while the process of a job is down.
     stored: bool = False
@@ -103,9 +106,7 @@ class _Field:
 
 @cache
 def _fields(request_type: type[GetRequest[Any]]) -> Mapping[tuple[str, str], _Field]:
-    """By place and name of the parameter; a dictionary, which takes the parameters that no other
-    field has, by _OTHERS. A field without a meaning is no parameter: `readable` sets it.
-    """
+    """By place and name of the parameter, or by _OTHERS."""
     in_path, found = _IN_PATH.findall(request_type.endpoint.path), {}
     for field in msgspec.structs.fields(request_type):
         if get_origin(field.type) is Annotated:

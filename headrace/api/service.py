@@ -19,11 +19,9 @@ from headrace.api.get_request import A, GetRequest
 from headrace.api.resources.query import QueryPlan
 from headrace.api.rule_service import RuleService
 from headrace.api.watch_service import WatchService
-from headrace.audit.trace import LISTED, Replay, Why
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
-from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 from headrace.serving.subscriber import OpenSubscription
 
@@ -58,29 +56,6 @@ class Service(Protocol):
 
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
-
-    def view(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        order: str | None = None,
-    ) -> Answer:
-        """A view's rows by key values and window range, in an order such as "-hits"."""
-
-    def late(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-    ) -> LateAnswer:
-        """The lateness of the events of a view's windows, and the generation that absorbed them."""
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
@@ -117,26 +92,6 @@ class Service(Protocol):
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         """Compare answers with a second engine over the same events, up to the same position."""
-
-    def why(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Why:
-        """The events of the row with these keys and window start, and those left out."""
-
-    def replay(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Replay:
-        """The history of that row, epoch by epoch and generation by generation."""
 
     def metrics(self) -> bytes:
         """Prometheus text."""

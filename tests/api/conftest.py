@@ -45,7 +45,7 @@ from headrace.api.resources.watches import WatchList
 from headrace.api.rule_service import RuleStatus
 from headrace.api.server import HttpServer
 from headrace.api.service import RebuildResult
-from headrace.audit.trace import LISTED, OmittedRecords, Replay, ReplayStep, TracedRecord, Why
+from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
 from headrace.core.origin import Origin
@@ -164,9 +164,9 @@ SYSTEM = System(
     [SettingShape("http.port", "8080", "8080", "port", False)],
 )
 ANSWERS: list[Any] = [
-    STATUS, TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT, SYSTEM, FOUND, TRACE, DEAD_LETTERS,
-    RuleList([RULE]), RULE, RuleHistory([VERSION]), WatchList([WATCH]), WATCH, FOUND_ALERTS,
-    ALERT,
+    ANSWER, LATENESS, WHY, REPLAY, STATUS, TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT,
+    SYSTEM, FOUND, TRACE, DEAD_LETTERS, RuleList([RULE]), RULE, RuleHistory([VERSION]),
+    WatchList([WATCH]), WATCH, FOUND_ALERTS, ALERT,
 ]  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
@@ -199,33 +199,8 @@ class Shop:
         assert self.intake is not None
         return self.during_submit(self.intake.submit(records))
 
-    def view(
-        self,
-        name: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        order: str | None = None,
-    ) -> Answer:
-        self._asked("view", name, keys, since, until, limit, *([order] if order else []))
-        return ANSWER
-
     def row(self, name: str, keys: Mapping[str, str | None]) -> Answer | None:
         return None
-
-    def late(
-        self,
-        name: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-    ) -> LateAnswer:
-        self._asked("late", name, keys, since, until, limit)
-        return LATENESS
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
@@ -282,28 +257,6 @@ class Shop:
     def audit(self, view: str | None = None) -> list[AuditResult]:
         self._asked("audit", view)
         return AUDITS
-
-    def why(
-        self,
-        view: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Why:
-        self._asked("why", view, keys, window, limit)
-        return WHY
-
-    def replay(
-        self,
-        view: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Replay:
-        self._asked("replay", view, keys, window, limit)
-        return REPLAY
 
     def metrics(self) -> bytes:
         self._asked("metrics")

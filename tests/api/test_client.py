@@ -27,33 +27,13 @@ from headrace.ingest.intake import Receipt
 from .conftest import (
     ANSWER,
     AUDITS,
-    LATENESS,
     METRICS,
     PLANNED,
     REBUILT,
-    REPLAY,
-    WHY,
     Shop,
 )
 
 CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
-    (lambda s: s.view("visitors"), ANSWER, ("view", "visitors", None, None, None, None)),
-    (
-        lambda s: s.view("visitors", order="-hits,url"),
-        ANSWER,
-        ("view", "visitors", None, None, None, None, "-hits,url"),
-    ),
-    (lambda s: s.late("visitors"), LATENESS, ("late", "visitors", None, None, None, None)),
-    (
-        lambda s: s.late("a b?", {"url": "/x y"}, since="1", until="2", limit=3),
-        LATENESS,
-        ("late", "a b?", {"url": "/x y"}, "1", "2", 3),
-    ),
-    (
-        lambda s: s.view("a b?", {"url": "/x y"}, since="1", until="2", limit=3),
-        ANSWER,
-        ("view", "a b?", {"url": "/x y"}, "1", "2", 3),
-    ),
     (lambda s: s.sql("SELECT 'é'"), ANSWER, ("sql", "SELECT 'é'", None)),
     (lambda s: s.sql("SELECT 1", 5), ANSWER, ("sql", "SELECT 1", 5)),
     (lambda s: s.sql("SELECT 1", None, "q1"), ANSWER, ("sql", "SELECT 1", None, "q1")),
@@ -63,13 +43,6 @@ CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
     (lambda s: s.rebuild("visitors"), REBUILT, ("rebuild", "visitors")),
     (lambda s: s.audit(), AUDITS, ("audit", None)),
     (lambda s: s.audit("visitors"), AUDITS, ("audit", "visitors")),
-    (lambda s: s.why("visitors"), WHY, ("why", "visitors", None, None, 50)),
-    (
-        lambda s: s.why("a b?", {"url": "/x y"}, window="1", limit=3),
-        WHY,
-        ("why", "a b?", {"url": "/x y"}, "1", 3),
-    ),
-    (lambda s: s.replay("visitors"), REPLAY, ("replay", "visitors", None, None, 50)),
     (lambda s: s.metrics()[: len(METRICS)], METRICS, ("metrics",)),
 ]
 

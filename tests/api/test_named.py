@@ -34,7 +34,7 @@ def ada(access: Access) -> dict[str, str]:
 def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign one of each kind."""
     changed = msgspec.structs.replace
-    foreign = changed(RULE, name="foreign")
+    foreign, usual = changed(RULE, name="foreign"), shop.ask
     alerts = [changed(ALERT, id=name, rule=name) for name in ("slow", "foreign", "cheap")]
     listed = {
         RulesRequest: RuleList([RULE, foreign]),
@@ -44,7 +44,7 @@ def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def ask(question: GetRequest[Any]) -> Any:
         if not isinstance(question, AlertsRequest):
-            return listed[type(question)]
+            return listed.get(type(question)) or usual(question)
         rules = [question.rule] if question.rule else question.among
         kept = [alert for alert in alerts if rules is None or alert.rule in rules]
         return Alerts(kept, len(kept), [])

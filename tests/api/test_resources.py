@@ -16,6 +16,7 @@ from headrace.api.resources.epochs import EpochsRequest
 from headrace.api.resources.events import EventRequest, EventsRequest
 from headrace.api.resources.lineage import LineageRequest
 from headrace.api.resources.quality import QualityRequest
+from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
 from headrace.api.resources.rules import (
     RuleHistory,
     RuleHistoryRequest,
@@ -33,13 +34,16 @@ from headrace.api.routes import GET_REQUESTS
 from .conftest import (
     ABOUT,
     ALERT,
+    ANSWER,
     CATALOG,
     DEAD_LETTERS,
     EPOCHS,
     FOUND,
     FOUND_ALERTS,
+    LATENESS,
     LINEAGE,
     QUALITY,
+    REPLAY,
     RULE,
     STATUS,
     SYSTEM,
@@ -47,6 +51,7 @@ from .conftest import (
     TRACE,
     VERSION,
     WATCH,
+    WHY,
     Shop,
     condition,
 )
@@ -55,6 +60,15 @@ WANTED = EventsRequest(
     "clicks", 5, "3,4", 1, 2, "e 1", "a&b", "2026-01-01", "2026-01-02", ["url:/x:y", "a:"], "event"
 )
 CALLS: list[tuple[GetRequest[Any], Any]] = [
+    (ViewRequest("visitors"), ANSWER),
+    (ViewRequest("visitors", order="-hits,url"), ANSWER),
+    (ViewRequest("a b?", {"url": "/x y", "keys": ""}, "a,b", "1", "2", limit=3), ANSWER),
+    (LateRequest("visitors"), LATENESS),
+    (LateRequest("a b?", {"url": "/x y"}, None, "1", "2", 3), LATENESS),
+    (WhyRequest("visitors"), WHY),
+    (WhyRequest("a b?", {"url": "/x y"}, "a", "1", 3), WHY),
+    (ReplayRequest("visitors"), REPLAY),
+    (ReplayRequest("a b?", {"view": "/x y"}, window="1", limit=3), REPLAY),
     (StatusRequest(), STATUS),
     (TopologyRequest(), TOPOLOGY),
     (CatalogRequest(), CATALOG),
@@ -125,6 +139,8 @@ REFUSED = {
     "/v1/live?topics=,": "the parameter topics is missing",
     "/v1/epochs?steam=x": "epochs have the parameters stream and limit",
     "/v1/epochs?limit=1&limit=2": "the parameter 'limit' is given twice",
+    "/v1/views/visitors?url=a&url=b": "the parameter 'url' is given twice",
+    "/v1/views/visitors/why?limit=0": "limit must be a whole number from 1 to 10000, not '0'",
     "/v1/epochs?limit=0": "limit must be a whole number from 1 to 10000, not '0'",
     "/v1/streams/clicks/events?limit=1001": "limit must be a whole number from 1 to 1000",
     "/v1/streams/clicks/events?offset=3": "the parameter offset requires partition",

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from headrace.api.get_request import GetRequest
 from headrace.api.resources.balance import Balance
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters, DeadLettersRequest
+from headrace.api.resources.rows import LateRequest, ReplayRequest, WhyRequest
 from headrace.api.resources.status import (
     IdlePartition,
     ProjectStatus,
@@ -23,7 +24,6 @@ from headrace.api.resources.status import (
     ViewStatus,
 )
 from headrace.api.service import RebuildResult
-from headrace.audit.trace import Replay, Why
 from headrace.cli.main import app
 from headrace.core.errors import HeadraceError, NotFound
 from headrace.ingest.intake import Receipt
@@ -119,10 +119,6 @@ class Told:
         self.asked.append((text, limit))
         return self.answer
 
-    def late(self, name: str, keys: dict[str, str] | None, **said: str | int | None) -> LateAnswer:
-        self.asked.append((name, keys, said))
-        return self.lateness
-
     def rebuild(self, view: str) -> RebuildResult:
         if view != "visitors":
             raise NotFound(f"there is no materialized view '{view}'")
@@ -131,17 +127,17 @@ class Told:
     def audit(self, view: str | None = None) -> list[AuditResult]:
         return [a for a in self.audits if view in (None, a.view)]
 
-    def why(self, view: str, keys: dict[str, str], *, window: str | None, limit: int) -> Why:
-        self.asked.append((view, keys, window, limit))
-        return self.reason
-
-    def replay(self, view: str, keys: dict[str, str], *, window: str | None, limit: int) -> Replay:
-        self.asked.append((view, keys, window, limit))
-        return self.story
-
     def ask(self, question: GetRequest[Any]) -> Any:
-        if isinstance(question, StatusRequest):
-            return self.found
+        self.asked.append(question)
+        match question:
+            case StatusRequest():
+                return self.found
+            case LateRequest():
+                return self.lateness
+            case WhyRequest():
+                return self.reason
+            case ReplayRequest():
+                return self.story
         assert isinstance(question, DeadLettersRequest)
         return DeadLetters(self.letters[: question.limit], len(self.letters))
 

@@ -19,6 +19,7 @@ from headrace.api.resources.epochs import EpochsRequest
 from headrace.api.resources.events import EventRequest, EventsRequest
 from headrace.api.resources.lineage import LineageRequest
 from headrace.api.resources.quality import QualityRequest
+from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
 from headrace.api.resources.rules import (
     RuleHistory,
     RuleHistoryRequest,
@@ -38,6 +39,7 @@ from headrace.run.observatory.dead_letters import dead_letters_of
 from headrace.run.observatory.epochs import epochs_of
 from headrace.run.observatory.observed_project import ObservedProject
 from headrace.run.observatory.quality import quality_of
+from headrace.run.observatory.rows import late_windows, replay, view_rows, why
 from headrace.run.observatory.search import search
 from headrace.run.observatory.system import system_of
 from headrace.run.observatory.topology import topology
@@ -85,6 +87,10 @@ def _alert(service: ObservedProject, request: AlertRequest) -> Alert:
 
 HANDLERS: Mapping[type[GetRequest[Any]], Callable[[ObservedProject, Any], Any]] = {
     StatusRequest: _status,
+    ViewRequest: view_rows,
+    LateRequest: late_windows,
+    WhyRequest: why,
+    ReplayRequest: replay,
     TopologyRequest: topology,
     CatalogRequest: catalog_of,
     LineageRequest: _lineage,

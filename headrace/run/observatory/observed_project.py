@@ -22,6 +22,7 @@ from headrace.run.observatory.samples import Samples
 from headrace.run.query_service import QueryService
 from headrace.run.rule_service import LocalRuleService
 from headrace.run.watch_service import LocalWatchService
+from headrace.serving.answer import Answer
 from headrace.serving.sqlite_store import SqliteStore
 
 
@@ -66,6 +67,9 @@ class ObservedProject(Protocol):
 
     def functions(self) -> tuple[FunctionDefinition, ...]:
         """The functions that the project defines."""
+
+    def with_behind(self, answer: Answer) -> Answer:
+        """The answer with the number of events of each stream that are not yet in it."""
 
     def deployed(self) -> Plan: ...
 
