@@ -6,7 +6,7 @@
  */
 
 import { store } from "./store";
-import type { StatusReport, Topology } from "./wire";
+import type { ProjectStatus, Topology } from "./wire";
 
 export interface Link {
   state: "connecting" | "live" | "asking" | "lost";
@@ -44,7 +44,7 @@ export const tell = (news: News): void => link.update((now) => after(now, news, 
 export const NOT_CONNECTED = "not connected";
 
 /** The status of a project without a connection: only its names. */
-export function stillStatus(of: StatusReport, reason: string): StatusReport {
+export function stillStatus(of: ProjectStatus, reason: string): ProjectStatus {
   return {
     ...of,
     state: NOT_CONNECTED,

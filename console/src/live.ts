@@ -11,9 +11,9 @@ import { parse } from "./json";
 import { connected, link, stillStatus, stillTopology, tell } from "./link";
 import { type Listening, listen, type Message } from "./sse";
 import { store } from "./store";
-import type { Alert, Alerts, ErrorShape, StatusReport, Topology } from "./wire";
+import type { Alert, Alerts, ErrorShape, ProjectStatus, Topology } from "./wire";
 
-export const status = store<StatusReport | null>(null);
+export const status = store<ProjectStatus | null>(null);
 export const topology = store<Topology | null>(null);
 /** The newest alerts; pages with other alerts reload when they change. */
 export const alertsHeard = store<Alert[]>([]);
@@ -116,7 +116,7 @@ type Told<T> = T | { error: ErrorShape };
 function hear({ event, data }: Message): void {
   const told = parse(data);
   if (event === "status")
-    status.update((seen) => known(told as Told<StatusReport>, seen, stillStatus));
+    status.update((seen) => known(told as Told<ProjectStatus>, seen, stillStatus));
   else if (event === "topology")
     topology.update((seen) => known(told as Told<Topology>, seen, stillTopology));
   else if (event === "alerts")

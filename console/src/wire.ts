@@ -138,7 +138,7 @@ export interface AuditResults {
 }
 
 /** accepted = events + duplicates + dead letters + in the log + off; `off` must be zero. */
-export interface BalanceReport {
+export interface Balance {
   accepted: number;
   events: number;
   duplicates: number;
@@ -672,15 +672,15 @@ export interface PlanRequest {
   sql: string;
 }
 
-/** A problem: `about` is the id of a node of the topology, or a component of the run. */
-export interface ProblemReport {
-  about: string;
+/** What is wrong with one subject: a place of the topology, or a part of the run. */
+export interface Problem {
   kind: string;
   name: string;
   what: string;
   message: string;
   level: "bad" | "warn";
   since: string | null;
+  about: string;
 }
 
 /** The process that answers; `uptime_s` is null if the project is not running. */
@@ -690,6 +690,22 @@ export interface ProcessShape {
   threads: number;
   uptime_s: number | null;
   kept_rows_bytes: number;
+}
+
+/** The status of a project. */
+export interface ProjectStatus {
+  name: string;
+  state: string;
+  reason: string;
+  started_at: string | null;
+  url: string | null;
+  streams: StreamStatus[];
+  views: ViewStatus[];
+  sinks: SinkStatus[];
+  tables: TableStatus[];
+  rules: RuleStatus[];
+  watches: WatchCounts | null;
+  problems: Problem[];
 }
 
 export interface Quality {
@@ -915,22 +931,6 @@ export interface SqlRequest {
   id?: string | null;
 }
 
-/** The status of the project: ProjectStatus with computed fields. */
-export interface StatusReport {
-  name: string;
-  state: string;
-  reason: string;
-  started_at: string | null;
-  url: string | null;
-  streams: StreamReport[];
-  views: ViewStatus[];
-  sinks: SinkStatus[];
-  tables: TableStatus[];
-  rules: RuleStatus[];
-  watches: WatchCounts | null;
-  problems: ProblemReport[];
-}
-
 export interface StreamQuality {
   name: string;
   sampled: number;
@@ -943,11 +943,11 @@ export interface StreamQuality {
   reasons: ReasonCount[];
   undeclared: UndeclaredField[];
   nulls: NullShare[];
-  balance: BalanceReport;
+  balance: Balance;
 }
 
 /** The status of one stream. Positions are one offset per partition. */
-export interface StreamReport {
+export interface StreamStatus {
   name: string;
   source: string;
   end: number[];
@@ -958,7 +958,7 @@ export interface StreamReport {
   lag_events: number;
   late: number;
   watermark: string | null;
-  balance: BalanceReport;
+  balance: Balance;
   last_epoch_ms: number | null;
   problem: string | null;
   watermark_gap_ms: number | null;
@@ -1308,7 +1308,7 @@ export interface Questions {
   /** The status of the project, its streams and its views. */
   status: {
     asked: Record<never, never>;
-    answer: StatusReport;
+    answer: ProjectStatus;
   };
   /** The newest events that could not be read, with the reason and their bytes. */
   dead_letters: {

@@ -8,7 +8,7 @@ import {
   stillStatus,
   stillTopology,
 } from "../src/link";
-import type { StatusReport, Topology } from "../src/wire";
+import type { ProjectStatus, Topology } from "../src/wire";
 
 const START: Link = { state: "connecting", since: 0, reason: "" };
 const through = (...news: News[]) =>
@@ -85,8 +85,8 @@ describe("what was heard of a server that is away", () => {
       state: "running",
       reason: "",
       views: [view],
-    } as Partial<StatusReport>;
-    expect(stillStatus(status as StatusReport, "the server does not answer")).toMatchObject({
+    } as Partial<ProjectStatus>;
+    expect(stillStatus(status as ProjectStatus, "the server does not answer")).toMatchObject({
       name: "shop",
       state: "not connected",
       reason: "the server does not answer",

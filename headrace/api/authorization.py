@@ -28,6 +28,7 @@ from headrace.api.authentication import CALLER, actor_of, authenticate
 from headrace.api.handlers import Api
 from headrace.api.needs import Need
 from headrace.api.request_metrics import ROUTE
+from headrace.api.resources.alerts import AlertRequest
 from headrace.api.route import Route
 from headrace.api.threads import Threads
 from headrace.core.errors import Forbidden, NotFound, Unauthenticated
@@ -126,7 +127,7 @@ class AuthorizedEndpoint:
 async def rule_of_alert(api: Api, alert: str, caller: Caller) -> Object:
     """The rule of an alert."""
     try:
-        found = await api.quick.run(partial(api.service.rule_service.alert, alert))
+        found = await api.quick.run(partial(api.service.ask, AlertRequest(alert)))
     except NotFound:
         # Only a caller who may read all alerts learns that this one does not exist.
         return caller.whole_job

@@ -29,16 +29,13 @@ from headrace.api.remote_rules import RemoteRuleService
 from headrace.api.remote_subscription import RemoteSubscription
 from headrace.api.remote_watches import RemoteWatchService
 from headrace.api.resources.query import QueryCancellation, QueryPlan
-from headrace.api.service import ProjectStatus, RebuildResult
+from headrace.api.service import RebuildResult
 from headrace.api.shapes import AuditResults, Readiness, SendReceipt
 from headrace.api.tls import is_loopback
-from headrace.audit.trace import LISTED, Replay, Why
 from headrace.core import errors
 from headrace.core.errors import EngineFailed, HeadraceError, Unavailable
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
-from headrace.serving.conditions import Keys
-from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 
 TOKEN_VARIABLE = "HEADRACE_TOKEN"
@@ -102,37 +99,8 @@ class Remote:
 
     def ask(self, request: GetRequest[A]) -> A:
         path, params = path_and_query(request)
-        return self._ask(response_type(type(request)), "GET", path, params=params)
-
-    def view(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        order: str | None = None,
-    ) -> Answer:
-        path = f"/v1/views/{quote(name, safe='')}"
-        parameters = _view_parameters(keys, since, until, limit)
-        return self._ask(
-            Answer, "GET", path, params=parameters | ({"order": order} if order else {})
-        )
-
-    def late(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-    ) -> LateAnswer:
-        path = f"/v1/views/{quote(name, safe='')}/late"
-        return self._ask(
-            LateAnswer, "GET", path, params=_view_parameters(keys, since, until, limit)
-        )
+        timeout = WORK_TIMEOUT if request.endpoint.slow else TIMEOUT
+        return self._ask(response_type(type(request)), "GET", path, params=params, timeout=timeout)
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
@@ -180,9 +148,6 @@ class Remote:
     def watch_service(self) -> RemoteWatchService:
         return RemoteWatchService(self._ask, partial(self._ask, timeout=WORK_TIMEOUT))
 
-    def status(self) -> ProjectStatus:
-        return self._ask(ProjectStatus, "GET", "/v1/status")
-
     def ready(self) -> tuple[bool, str]:
         response = self._send("GET", "/readyz")
         if response.status_code == Unavailable.http_status:
@@ -197,39 +162,6 @@ class Remote:
     def audit(self, view: str | None = None) -> list[AuditResult]:
         body = {"view": view}
         return self._ask(AuditResults, "POST", "/v1/audit", json=body, timeout=WORK_TIMEOUT).audits
-
-    def why(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Why:
-        return self._trace(Why, f"{quote(view, safe='')}/why", keys, window, limit)
-
-    def replay(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Replay:
-        return self._trace(Replay, f"{quote(view, safe='')}/replay", keys, window, limit)
-
-    def _trace(
-        self,
-        answer: type[T],
-        path: str,
-        keys: Keys | None,
-        window: str | None,
-        limit: int,
-    ) -> T:
-        parameters = _parameters(keys, window=window, limit=limit)
-        return self._ask(
-            answer, "GET", f"/v1/views/{path}", params=parameters, timeout=WORK_TIMEOUT
-        )
 
     def metrics(self) -> bytes:
         response = self._send("GET", "/metrics")
@@ -266,19 +198,6 @@ class Remote:
             raise Unavailable(
                 f"{self.url} did not respond", detail=f"{type(error).__name__}: {error}"
             ) from error
-
-
-def _view_parameters(
-    keys: Keys | None, since: str | None, until: str | None, limit: int | None
-) -> dict[str, str | int]:
-    return _parameters(keys, **{"from": since, "to": until, "limit": limit})
-
-
-def _parameters(keys: Keys | None, **others: str | int | None) -> dict[str, str | int]:
-    """The query parameters that select rows with these keys."""
-    nulls = [name for name, value in (keys or {}).items() if value is None]
-    parameters = {**(keys or {}), **others, "null": ",".join(nulls) or None}
-    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def _retry_after_s(response: httpx.Response) -> float:

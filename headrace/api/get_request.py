@@ -7,8 +7,10 @@
         stream: Annotated[str | None, "only epochs and generations of this stream"] = None
 
 Its fields are the parameters of the route, its docstring is the summary, and the type in brackets
-is the type of the response. The route, the OpenAPI entry, the client's request and the console's
-types are made from the class, so both sides agree: for each request r,
+is the type of the response. A field that is a dictionary takes all parameters that no other field
+has; one without a meaning is no parameter, for `readable` to set. The route, the OpenAPI entry, the
+client's request and the console's types are made from the class, so both sides agree: for each
+request r of parameters,
     parse_request(type(r), *path_and_query(r)) == r.
 tests/api/test_resources.py sends each of them.
 """
@@ -20,20 +22,32 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import UnionType
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 from urllib.parse import quote
 
 import msgspec
-from msgspec.inspect import IntType, ListType, type_info
+from msgspec.inspect import BoolType, DictType, IntType, ListType, Type, type_info
 
 from headrace.access.caller import Caller
 from headrace.api.needs import Need
-from headrace.api.parameter import NUMBER_MAX, Parameter, number_of
+from headrace.api.parameter import NUMBER_MAX, Parameter, flag_of, number_of
 from headrace.core.errors import BadRequest
 
 A = TypeVar("A")
 Q = TypeVar("Q", bound="GetRequest[Any]")
 _IN_PATH = re.compile(r"{(\w+)}")
+_OTHERS = ("others", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +57,8 @@ class Endpoint:
     path: str
     name: str
     needs: Need = Need()
-    # Whether it may be slow: it then counts against the caller's limit of queries.
+    # Whether it may be slow: it then counts against the caller's limit of queries, and clients
+    # wait longer for it.
     slow: bool = False
     # Whether the store is enough to answer it, also while the process of a job is down.
     stored: bool = False
@@ -80,19 +95,33 @@ def response_type(request_type: type[GetRequest[A]]) -> type[A]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A field of a request type that is a parameter."""
+
+    name: str
+    parameter: Parameter
+    kind: Type
+
+
 @cache
+def _fields(request_type: type[GetRequest[Any]]) -> Mapping[tuple[str, str], _Field]:
+    """By place and name of the parameter, or by _OTHERS."""
+    in_path, found = _IN_PATH.findall(request_type.endpoint.path), {}
+    for field in msgspec.structs.fields(request_type):
+        if get_origin(field.type) is Annotated:
+            where: Literal["path", "query"] = "path" if field.encode_name in in_path else "query"
+            given = _given(field.type)
+            parameter = Parameter(field.encode_name, where, given, get_args(field.type)[-1])
+            kind = type_info(given)
+            key = _OTHERS if isinstance(kind, DictType) else (where, parameter.name)
+            found[key] = _Field(field.name, parameter, kind)
+    return found
+
+
 def parameters_of(request_type: type[GetRequest[Any]]) -> tuple[Parameter, ...]:
     """The parameters of a request type, for its route."""
-    in_path = _IN_PATH.findall(request_type.endpoint.path)
-    return tuple(
-        Parameter(
-            field.encode_name,
-            "path" if field.encode_name in in_path else "query",
-            _given(field.type),
-            get_args(field.type)[-1],
-        )
-        for field in msgspec.structs.fields(request_type)
-    )
+    return tuple(field.parameter for field in _fields(request_type).values())
 
 
 def _given(annotated: Any) -> Any:
@@ -110,31 +139,41 @@ def parse_request(
     """Parse the parameters of a request; BadRequest if they are not valid. Path parameters are
     never read from the query, because authorization has used the path.
     """
-    known = {
-        (parameter.where, parameter.name): parameter for parameter in parameters_of(request_type)
-    }
+    fields = _fields(request_type)
     values = {
-        name: _read(one, path[name]) for (where, name), one in known.items() if where == "path"
+        field.name: _read(field, path[name])
+        for (where, name), field in fields.items()
+        if where == "path"
     }
+    others: dict[str, str] = {}
     for name, text in query:
-        if ("query", name) in known:
-            values[name] = _read(known["query", name], text, values.get(name))
+        if field := fields.get(("query", name)):
+            values[field.name] = _read(field, text, values.get(field.name))
+        elif name in others:
+            raise BadRequest(
+                f"the parameter '{name[:40]}' is given twice", hint="use POST /v1/sql with IN (…)."
+            )
+        elif _OTHERS in fields:
+            others[name] = text
         elif request_type.endpoint.unknown:
-            names = ", ".join(name for where, name in known if where == "query")
+            names = ", ".join(name for where, name in fields if where == "query")
             raise BadRequest(
                 request_type.endpoint.unknown.format(name=name[:40]), hint=f"there are: {names}."
             )
-    fields = {field.encode_name: field.name for field in msgspec.structs.fields(request_type)}
-    return request_type(**{fields[name]: value for name, value in values.items()})
+    if others:
+        values[fields[_OTHERS].name] = others
+    return request_type(**values)
 
 
-def _read(parameter: Parameter, text: str, before: Any = None) -> Any:
+def _read(field: _Field, text: str, before: Any = None) -> Any:
     """The value of a parameter; `before` is its value so far, if it is repeated."""
-    name, kind = parameter.name, type_info(parameter.type)
+    name, kind = field.parameter.name, field.kind
     if isinstance(kind, ListType):
         return [*(before or []), text]
     if before is not None:
         raise BadRequest(f"the parameter '{name}' is given twice")
+    if isinstance(kind, BoolType):
+        return flag_of(name, text)
     if isinstance(kind, IntType):
         return number_of(name, text, kind.ge or 0, kind.le or NUMBER_MAX)
     return text
@@ -142,15 +181,23 @@ def _read(parameter: Parameter, text: str, before: Any = None) -> Any:
 
 def path_and_query(request: GetRequest[Any]) -> tuple[str, list[tuple[str, str]]]:
     """The path and the query of a request."""
-    fields = msgspec.structs.fields(request)
-    values = {field.encode_name: getattr(request, field.name) for field in fields}
+    fields = _fields(type(request)).values()
+    values = {field.parameter.name: getattr(request, field.name) for field in fields}
     path = _IN_PATH.sub(
         lambda name: quote(str(values.pop(name[1])), safe=""), request.endpoint.path
     )
-    return path, [(name, str(one)) for name, value in values.items() for one in _listed(value)]
+    return path, [pair for name, value in values.items() for pair in _pairs(name, value)]
 
 
-def _listed(value: Any) -> list[Any]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
+def _pairs(name: str, value: Any) -> list[tuple[str, str]]:
+    """A parameter as names and texts of a query."""
+    match value:
+        case None:
+            return []
+        case bool():
+            return [(name, str(value).lower())]
+        case list():
+            return [(name, str(one)) for one in value]
+        case dict():
+            return list(value.items())
+    return [(name, str(value))]

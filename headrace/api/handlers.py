@@ -24,18 +24,11 @@ from headrace.access.object import object_of
 from headrace.access.operation import Operation
 from headrace.api.authentication import caller_of
 from headrace.api.body import Body, read_body
+from headrace.api.get_request import parse_request
 from headrace.api.limits import ConcurrencyLimit, UserLimits
-from headrace.api.parameter import limit_of
-from headrace.api.readable import readable_status
+from headrace.api.resources.rows import ViewRequest
 from headrace.api.service import LocalService
-from headrace.api.shapes import (
-    AuditRequest,
-    AuditResults,
-    Liveness,
-    Readiness,
-    SendReceipt,
-    StatusReport,
-)
+from headrace.api.shapes import AuditRequest, AuditResults, Liveness, Readiness, SendReceipt
 from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
 from headrace.console import Console, load
 from headrace.core.errors import BadRequest, Unavailable
@@ -100,64 +93,17 @@ def _submit(api: Api, stream: str, body: Body) -> Future[Receipt]:
 
 
 async def read_view(api: Api, request: Request) -> Response:
-    call = _about_view(api.service.view, request, "order")
-    name, keys = call.args
+    asked = parse_request(ViewRequest, request.path_params, request.query_params.multi_items())
     # A switch to a thread and back takes longer than finding a row in memory.
-    plain = keys and not any(call.keywords.values())
-    found = api.service.row(name, keys) if plain else None
-    return json_response(found or await api.quick.run(call))
-
-
-async def late(api: Api, request: Request) -> Response:
-    return json_response(await api.quick.run(_about_view(api.service.late, request)))
-
-
-def _about_view(ask: Callable[..., T], request: Request, *options: str) -> partial[T]:
-    """A call about the view's rows with given key values, in a range of windows, with options."""
-    parameters = query_parameters(request)
-    given = {name: parameters.pop(name) for name in options if name in parameters}
-    since, until = parameters.pop("from", None), parameters.pop("to", None)
-    limit = limit_of(parameters.pop("limit", None))
-    name = request.path_params["view"]
-    return partial(ask, name, _keys(parameters), since=since, until=until, limit=limit, **given)
-
-
-def _keys(parameters: dict[str, str]) -> dict[str, str | None] | None:
-    """The parameters that are left are keys; `null` names those that are null."""
-    nulls = filter(None, parameters.pop("null", "").split(","))
-    return {**parameters, **dict.fromkeys(nulls)} or None
-
-
-async def why(api: Api, request: Request) -> Response:
-    found = await _trace(api, request, api.service.why)
-    # Whole events reveal more than the view does, so each stream is checked too.
-    for stream in {event.stream for event in found.listed} | set(found.as_of):
-        caller_of(request).check(
-            Operation.READ, object_of("stream", stream), "the events behind it"
-        )
-    return json_response(found)
-
-
-async def replay(api: Api, request: Request) -> Response:
-    return json_response(await _trace(api, request, api.service.replay))
-
-
-async def _trace(api: Api, request: Request, ask: Callable[..., T]) -> T:
-    parameters = query_parameters(request)
-    window, limit = parameters.pop("window", None), limit_of(parameters.pop("limit", None))
-    call = partial(ask, request.path_params["view"], _keys(parameters), window=window)
-    return await run_query(api, request, partial(call, limit=limit) if limit else call)
+    plain = not (asked.since or asked.until or asked.order or asked.limit)
+    found = api.service.row(asked.view, keys) if plain and (keys := asked.key_values) else None
+    return json_response(found or await api.quick.run(partial(api.service.ask, asked)))
 
 
 async def run_query(api: Api, request: Request, call: Callable[[], T]) -> T:
     user = caller_of(request).user
     with api.limits.query(user):
         return await api.queries.run(user, call)
-
-
-async def status(api: Api, request: Request) -> Response:
-    found = StatusReport.of(await api.quick.run(api.service.status))
-    return json_response(readable_status(found, caller_of(request)))
 
 
 async def rebuild(api: Api, request: Request) -> Response:
@@ -197,7 +143,7 @@ def query_parameters(request: Request) -> dict[str, str]:
     pairs = request.query_params.multi_items()
     parameters = dict(pairs)
     if len(parameters) < len(pairs):
-        raise BadRequest("a query parameter is given twice", hint="use POST /v1/sql with IN (…).")
+        raise BadRequest("a query parameter is given twice")
     return parameters
 
 

@@ -23,9 +23,8 @@ from headrace.api.authentication import authenticate
 from headrace.api.events import EventStream, wake
 from headrace.api.handlers import Api
 from headrace.api.read_access import may_read_all
-from headrace.api.readable import readable_status
+from headrace.api.resources.status import ProjectStatus, readable_status
 from headrace.api.resources.topology import Topology, readable_topology
-from headrace.api.shapes import StatusReport
 from headrace.core.errors import BadRequest, Unavailable
 from headrace.serving.subscriber import OpenSubscription, SubscriptionEvent
 
@@ -99,5 +98,5 @@ def _readable(one: SubscriptionEvent, caller: Caller) -> object:
         # The error may name objects that the caller may not read.
         return {"error": Unavailable(f"the {one.event} is not available now").as_dict()}
     if one.event == STATUS:
-        return readable_status(msgspec.json.decode(one.data, type=StatusReport), caller)
+        return readable_status(msgspec.json.decode(one.data, type=ProjectStatus), caller)
     return readable_topology(msgspec.json.decode(one.data, type=Topology), caller)

@@ -1,6 +1,6 @@
-"""A parameter of a route, and the parsing of numbers.
+"""A parameter of a route, and the parsing of numbers and truth values.
 
-A value that is not a number, or out of its bounds, is refused.
+A value that is not one, or out of its bounds, is refused.
 tests/api/test_routes.py and tests/api/test_resources.py read the messages.
 """
 
@@ -35,6 +35,13 @@ def number_of(name: str, text: str, least: int = 0, most: int = NUMBER_MAX) -> i
     span = f"from {least} to {most}" if most < NUMBER_MAX else f"from {least} on"
     shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     raise BadRequest(f"{name} must be a whole number {span}, not '{shown}'")
+
+
+def flag_of(name: str, text: str) -> bool:
+    """A truth value of a request; BadRequest if the text is not one."""
+    if text not in ("true", "false"):
+        raise BadRequest(f"{name} must be true or false, not '{text[:_SHOWN]}'")
+    return text == "true"
 
 
 def limit_of(text: str | None) -> int | None:

@@ -14,7 +14,7 @@ from headrace.access.caller import OWNER, Caller
 from headrace.api.resources.rules import RuleList
 from headrace.api.rule_service import MuteStatus, RuleStatus
 from headrace.api.shapes import Mutes, RetryResult
-from headrace.serving.alerts import Alert, AlertFilter, Alerts
+from headrace.serving.alerts import Alert
 from headrace.serving.rules import RuleVersion
 
 
@@ -46,18 +46,6 @@ class RemoteRuleService:
     def unmute(self, name: str, keys: Mapping[str, str]) -> list[MuteStatus]:
         found: Mutes = self._ask(Mutes, "POST", _path(name, "unmute"), json={"keys": dict(keys)})
         return found.mutes
-
-    def alerts(self, wanted: AlertFilter) -> Alerts:
-        parameters: dict[str, Any] = {"limit": wanted.limit}
-        names = ("rule", "state", "each", "before")
-        parameters |= {n: v for n in names if (v := getattr(wanted, n)) is not None}
-        parameters |= {n: "true" for n in ("missed", "withdrawn") if getattr(wanted, n)}
-        found: Alerts = self._ask(Alerts, "GET", "/v1/alerts", params=parameters)
-        return found
-
-    def alert(self, id: str) -> Alert:
-        found: Alert = self._ask(Alert, "GET", f"/v1/alerts/{quote(id, safe='')}")
-        return found
 
     def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert:
         path = f"/v1/alerts/{quote(id, safe='')}/ack"

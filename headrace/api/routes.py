@@ -7,6 +7,7 @@ compares the document with the table, tests/api/test_needs.py requests each rout
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from headrace.access.operation import Operation
@@ -18,12 +19,15 @@ from headrace.api.get_route import get_route
 from headrace.api.handlers import Api
 from headrace.api.needs import JOB, NAMED, OPEN, Need, reads
 from headrace.api.page import PAGE_ROUTES
-from headrace.api.parameter import Limit, Parameter
+from headrace.api.parameter import Parameter
 from headrace.api.resource_routes import RESOURCE_ROUTES
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.dead_letters import DeadLettersRequest
+from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
 from headrace.api.resources.rules import RuleHistoryRequest, RuleList, RuleRequest, RulesRequest
+from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.watches import WatchesRequest, WatchList, WatchRequest
-from headrace.api.route import LIMIT, STREAM, VIEW, BodyKind, Route
+from headrace.api.route import STREAM, VIEW, BodyKind, Route
 from headrace.api.rule_service import MuteStatus
 from headrace.api.service import RebuildResult
 from headrace.api.shapes import (
@@ -38,42 +42,20 @@ from headrace.api.shapes import (
     RetryResult,
     RuleText,
     SendReceipt,
-    StatusReport,
     UnmuteRequest,
     WatchText,
 )
 from headrace.api.sql_routes import SQL_ROUTES
-from headrace.audit.trace import Replay, Why
-from headrace.serving.alerts import Alert, Alerts
-from headrace.serving.answer import Answer
-from headrace.serving.late import LateAnswer
+from headrace.serving.alerts import Alert
 from headrace.serving.rules import RuleVersion
 from headrace.serving.subscriber import SubscriptionEvent
 from headrace.serving.watches import WatchStatus
 
-_KEYS = Parameter("keys", "query", dict[str, str], "any key column and its value")
-_NULL = Parameter("null", "query", str, "key columns that must be null, comma-separated")
-_FROM = Parameter("from", "query", str, "time at or after which windows start")
-_TO = Parameter("to", "query", str, "time before which windows start")
-_ORDER = Parameter("order", "query", str, "columns, comma-separated; -name: largest first")
-_WINDOW = Parameter("window", "query", str, "time at which the row's window starts")
-_LISTED = Parameter(
-    "limit", "query", Limit, "maximum number of events or steps in the list; all are counted"
-)
 _SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view or stream …")
 _AFTER = Parameter("Last-Event-ID", "header", str, "id of the last event that was received")
 _RULE = Parameter("rule", "path", str, "name of a rule")
 _WATCH = Parameter("watch", "path", str, "name of a watch")
 _ALERT = Parameter("alert", "path", str, "id of an alert, or the beginning of one")
-_WANTED = (
-    Parameter("rule", "query", str, "only alerts of this rule"),
-    Parameter("state", "query", str, "only alerts in this state"),
-    Parameter("missed", "query", bool, "only alerts that only batch has found"),
-    Parameter("withdrawn", "query", bool, "only alerts that batch has not found"),
-    Parameter("each", "query", Limit, "maximum number of alerts per rule, highest severity first"),
-    Parameter("before", "query", int, "only alerts older than the one with this number"),
-    LIMIT,
-)
 
 
 def _defines(on: str) -> Need:
@@ -96,31 +78,10 @@ ROUTES: tuple[Route[Api], ...] = (
         handlers.send_events, SendReceipt, parameters=(STREAM,), bodies=_EVENTS,
         needs=Need("stream", Operation.SEND),
     ),
-    Route(
-        "GET", "/v1/views/{view}", "read_view",
-        "The rows of a view, by key values and window range.",
-        handlers.read_view, Answer,
-        parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, _ORDER, LIMIT),
-        needs=reads("view"), stored=True,
-    ),
-    Route(
-        "GET", "/v1/views/{view}/late", "late",
-        "The lateness of the events of each window, and the generation that absorbed them.",
-        handlers.late, LateAnswer, parameters=(VIEW, _KEYS, _NULL, _FROM, _TO, LIMIT),
-        needs=reads("view"), stored=True,
-    ),
-    Route(
-        "GET", "/v1/views/{view}/why", "why",
-        "The events behind one row of a view, and those left out, with the reason.",
-        handlers.why, Why, parameters=(VIEW, _KEYS, _NULL, _WINDOW, _LISTED),
-        needs=reads("view"),
-    ),
-    Route(
-        "GET", "/v1/views/{view}/replay", "replay",
-        "The history of one row of a view, epoch by epoch and generation by generation.",
-        handlers.replay, Replay, parameters=(VIEW, _KEYS, _NULL, _WINDOW, _LISTED),
-        needs=reads("view"),
-    ),
+    replace(get_route(ViewRequest), handler=handlers.read_view),
+    get_route(LateRequest),
+    get_route(WhyRequest),
+    get_route(ReplayRequest),
     Route(
         "GET", "/v1/subscribe", "subscribe",
         "The changes of a view by triggers, or the rows of a stream, as server-sent events; "
@@ -128,12 +89,7 @@ ROUTES: tuple[Route[Api], ...] = (
         subscribe, SubscriptionEvent, media=EVENTS_MEDIA, parameters=(_SQL, _AFTER),
         needs=reads(NAMED),
     ),
-    Route(
-        "GET", "/v1/status", "status",
-        "The status of the project, its streams and its views.",
-        handlers.status, StatusReport,
-        needs=reads(NAMED), stored=True,
-    ),
+    get_route(StatusRequest),
     get_route(DeadLettersRequest),
     Route(
         "POST", "/v1/views/{view}/rebuild", "rebuild",
@@ -200,18 +156,8 @@ ROUTES: tuple[Route[Api], ...] = (
         watch_handlers.remove, WatchStatus, parameters=(_WATCH,),
         needs=_defines("watch"),
     ),
-    Route(
-        "GET", "/v1/alerts", "alerts",
-        "Alerts, the newest first, and the number of alerts of each rule.",
-        rule_handlers.alerts, Alerts, parameters=_WANTED,
-        needs=reads(NAMED), stored=True,
-    ),
-    Route(
-        "GET", "/v1/alerts/{alert}", "alert",
-        "One alert, with the state of its notifications.",
-        rule_handlers.alert, Alert, parameters=(_ALERT,),
-        needs=reads("alert"), stored=True,
-    ),
+    get_route(AlertsRequest),
+    get_route(AlertRequest),
     Route(
         "POST", "/v1/alerts/{alert}/ack", "acknowledge_alert", "Acknowledge an alert.",
         rule_handlers.acknowledge, Alert, parameters=(_ALERT,),

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from headrace.access.caller import OWNER, Caller
-from headrace.serving.alerts import Alert, AlertCounts, AlertFilter, Alerts
+from headrace.serving.alerts import Alert, AlertCounts
 from headrace.serving.rules import RuleVersion
 
 
@@ -59,11 +59,6 @@ class RuleService(Protocol):
 
     def unmute(self, name: str, keys: Mapping[str, str]) -> list[MuteStatus]:
         """End the mute of these key values, or all mutes of the rule."""
-
-    def alerts(self, wanted: AlertFilter) -> Alerts:
-        """The newest first, and their number."""
-
-    def alert(self, id: str) -> Alert: ...
 
     def acknowledge(self, id: str, who: str, note: str | None = None) -> Alert: ...
 

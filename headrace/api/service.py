@@ -17,116 +17,13 @@ from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
 from headrace.api.get_request import A, GetRequest
 from headrace.api.resources.query import QueryPlan
-from headrace.api.rule_service import RuleService, RuleStatus
+from headrace.api.rule_service import RuleService
 from headrace.api.watch_service import WatchService
-from headrace.audit.trace import LISTED, Replay, Why
-from headrace.compile.plan import ViewKind
-from headrace.core.problems import Problem
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
-from headrace.serving.late import LateAnswer
 from headrace.serving.store import AuditResult
 from headrace.serving.subscriber import OpenSubscription
-from headrace.serving.watches import WatchCounts
-
-
-class Balance(msgspec.Struct, frozen=True):
-    """accepted = events + duplicates + dead letters + in the log; `off` must be zero."""
-
-    accepted: int
-    events: int
-    duplicates: int
-    dead_letters: int
-    in_log: int  # accepted, not yet archived
-
-    @property
-    def off(self) -> int:
-        return self.accepted - self.events - self.duplicates - self.dead_letters - self.in_log
-
-
-class IdlePartition(msgspec.Struct, frozen=True):
-    """A partition that does not hold the watermark back, because it has no events."""
-
-    partition: int
-    since: str
-
-
-class StreamStatus(msgspec.Struct, frozen=True):
-    """The status of one stream. Positions are one offset per partition."""
-
-    name: str
-    source: str
-    end: list[int]  # of the log
-    position: list[int]  # of speed
-    archived: list[int]
-    boundary: list[int]  # of batch
-    generation: int
-    lag_events: int  # between the log's end and speed
-    late: int
-    watermark: str | None
-    balance: Balance
-    last_epoch_ms: int | None = None
-    problem: str | None = None
-    watermark_gap_ms: int | None = None  # now less the watermark
-    watermark_held_by: int | None = None  # the slowest partition of those that are not idle
-    idle: list[IdlePartition] = []
-    shed: int = 0  # skipped by speed since the beginning; batch counts them
-    age_ms: int | None = None  # since the newest epoch was committed
-    trigger_ms: int | None = None  # between the starts of two epochs
-
-
-class ViewStatus(msgspec.Struct, frozen=True):
-    name: str
-    kind: str
-    state: str  # live, building, read
-    stream: str
-    rows: int
-    generation: int
-    differences: int | None = None  # of the newest audit before promotion
-
-    @property
-    def kept(self) -> bool:
-        """Whether there are rows of it to count."""
-        return self.kind != ViewKind.READ
-
-
-class SinkStatus(msgspec.Struct, frozen=True):
-    """The progress of one sink. Numbers are those of panes."""
-
-    name: str
-    view: str
-    into: str  # file out/x.jsonl, stream alerts
-    guarantee: str
-    sequence: int  # of the newest pane
-    delivered: int
-    waiting: int
-    dropped: int  # changes of windows that were closed
-
-
-class TableStatus(msgspec.Struct, frozen=True):
-    """The version of a table that is in use: a short hash of its content."""
-
-    name: str
-    version: str
-    loaded_at: str
-
-
-class ProjectStatus(msgspec.Struct, frozen=True):
-    """Everything `headrace status` shows."""
-
-    name: str
-    state: str  # starting, running, degraded, stopping, stopped
-    reason: str
-    started_at: str | None
-    url: str | None
-    streams: list[StreamStatus]
-    views: list[ViewStatus]
-    sinks: list[SinkStatus] = []
-    tables: list[TableStatus] = []
-    rules: list[RuleStatus] = []
-    watches: WatchCounts | None = None
-    problems: list[Problem] = []
 
 
 class RebuildResult(msgspec.Struct, frozen=True):
@@ -160,29 +57,6 @@ class Service(Protocol):
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
 
-    def view(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        order: str | None = None,
-    ) -> Answer:
-        """A view's rows by key values and window range, in an order such as "-hits"."""
-
-    def late(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-    ) -> LateAnswer:
-        """The lateness of the events of a view's windows, and the generation that absorbed them."""
-
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
@@ -210,8 +84,6 @@ class Service(Protocol):
         are some.
         """
 
-    def status(self) -> ProjectStatus: ...
-
     def ready(self) -> tuple[bool, str]:
         """Whether queries can be answered, and if not, why."""
 
@@ -220,26 +92,6 @@ class Service(Protocol):
 
     def audit(self, view: str | None = None) -> list[AuditResult]:
         """Compare answers with a second engine over the same events, up to the same position."""
-
-    def why(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Why:
-        """The events of the row with these keys and window start, and those left out."""
-
-    def replay(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Replay:
-        """The history of that row, epoch by epoch and generation by generation."""
 
     def metrics(self) -> bytes:
         """Prometheus text."""

@@ -11,20 +11,9 @@ from typing import Annotated
 import msgspec
 
 from headrace.api.parameter import Limit
-from headrace.api.resources.balance import BalanceReport
-from headrace.api.rule_service import MuteStatus, RuleStatus
-from headrace.api.service import (
-    IdlePartition,
-    ProjectStatus,
-    SinkStatus,
-    TableStatus,
-    ViewStatus,
-)
-from headrace.core.msgspec_types import prepare_types
-from headrace.core.problems import Level
+from headrace.api.rule_service import MuteStatus
 from headrace.ingest.intake import Receipt
 from headrace.serving.store import AuditResult
-from headrace.serving.watches import WatchCounts
 
 QueryId = Annotated[str, msgspec.Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
 
@@ -142,64 +131,3 @@ class Acknowledgement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The note of an acknowledgement."""
 
     note: str | None = None
-
-
-class StreamReport(msgspec.Struct, frozen=True):
-    """The status of one stream. Positions are one offset per partition."""
-
-    name: str
-    source: str
-    end: list[int]
-    position: list[int]
-    archived: list[int]
-    boundary: list[int]
-    generation: int
-    lag_events: int
-    late: int
-    watermark: str | None
-    balance: BalanceReport
-    last_epoch_ms: int | None = None
-    problem: str | None = None
-    watermark_gap_ms: int | None = None
-    watermark_held_by: int | None = None
-    idle: list[IdlePartition] = []
-    shed: int = 0
-    age_ms: int | None = None
-    trigger_ms: int | None = None
-
-
-class ProblemReport(msgspec.Struct, frozen=True):
-    """A problem: `about` is the id of a node of the topology, or a component of the run."""
-
-    about: str
-    kind: str  # of the subject: source, flow, table, view, rule, action, sink, part …
-    name: str  # of the subject
-    what: str  # the part of the subject that fails
-    message: str
-    level: Level
-    since: str | None
-
-
-class StatusReport(msgspec.Struct, frozen=True):
-    """The status of the project: ProjectStatus with computed fields."""
-
-    name: str
-    state: str
-    reason: str
-    started_at: str | None
-    url: str | None
-    streams: list[StreamReport]
-    views: list[ViewStatus]
-    sinks: list[SinkStatus] = []
-    tables: list[TableStatus] = []
-    rules: list[RuleStatus] = []
-    watches: WatchCounts | None = None
-    problems: list[ProblemReport] = []
-
-    @staticmethod
-    def of(status: ProjectStatus) -> StatusReport:
-        # By attributes, so that `Balance.off`, a property, becomes a field.
-        return msgspec.convert(status, StatusReport, from_attributes=True)
-
-
-prepare_types(StatusReport)

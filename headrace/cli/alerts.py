@@ -12,6 +12,7 @@ import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.rule_service import MuteStatus
 from headrace.cli.folder import open_service
 from headrace.cli.late import keys_of
@@ -19,7 +20,7 @@ from headrace.cli.report import Report, dim, good
 from headrace.client.formats import plural, timestamp
 from headrace.client.table import table
 from headrace.core.user import os_user
-from headrace.serving.alerts import Alert, AlertFilter
+from headrace.serving.alerts import Alert
 
 _HEADS = ("id", "rule", "severity", "state", "event time", "raised by", "body")
 _ID = 12
@@ -31,7 +32,7 @@ def list_alerts(
 ) -> Report:
     """The newest alerts."""
     with open_service(folder) as service:
-        found = service.rule_service.alerts(AlertFilter(rule, state, missed, withdrawn, limit))
+        found = service.ask(AlertsRequest(rule, state, missed, withdrawn, limit=limit))
     rows = [_row(alert) for alert in found.alerts]
     if not rows:
         return Report(found, [Text("no alerts")])
@@ -55,7 +56,7 @@ def _state(alert: Alert) -> Text:
 
 def show_alert(folder: Path, id: str) -> Report:
     with open_service(folder) as service:
-        return _alert(service.rule_service.alert(id))
+        return _alert(service.ask(AlertRequest(id)))
 
 
 def acknowledge(folder: Path, id: str, note: str | None) -> Report:

@@ -14,8 +14,8 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.api.rule_service import RuleStatus
-from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
 from headrace.cli.rates import Rates
 from headrace.cli.report import bad, dim, good, problem_line
 from headrace.client.formats import cell, plural, timestamp_to_second

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
+from headrace.api.resources.rows import LateRequest
 from headrace.cli.folder import open_service
 from headrace.cli.report import Report, dim
 from headrace.client.formats import cell, plural, timestamp
@@ -46,7 +47,7 @@ def late(
 ) -> Report:
     """The lateness of a view's windows."""
     with open_service(folder) as service:
-        answer = service.late(view, keys or None, since=since, until=until, limit=limit)
+        answer = service.ask(LateRequest(view, keys, since=since, until=until, limit=limit))
     return Report(answer, render(answer))
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
-from headrace.api.service import StreamStatus
+from headrace.api.resources.status import StreamStatus
 
 OVER_S = 5.0
 _KEPT = 240  # samples, for the curve

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from headrace.cli.folder import load
 from headrace.cli.report import bad, console, dim, good, print_json, show
-from headrace.cli.status import balance_document, balance_line
+from headrace.cli.status import balance_line
 from headrace.client.formats import plural
 from headrace.core.errors import HeadraceError
 from headrace.core.rule import audit_command
@@ -58,7 +58,7 @@ def run(
     finally:
         printer.stop()
     if json:
-        _print_json_line("summary", summary_document(summary))
+        _print_json_line("summary", msgspec.to_builtins(summary))
     else:
         show_summary(summary, printer.screen)
     return 0 if summary.ok else 1
@@ -66,11 +66,6 @@ def run(
 
 def _print_json_line(kind: str, fields: dict[str, Any]) -> None:
     print_json({"kind": kind, **fields})
-
-
-def summary_document(summary: Any) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(summary)
-    return fields | {"balance": {s: balance_document(b) for s, b in summary.balance.items()}}
 
 
 def show_summary(summary: Any, screen: Console) -> None:

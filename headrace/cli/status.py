@@ -7,14 +7,19 @@ tests/cli/test_status.py reads a whole page.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headrace.api.service import Balance, ProjectStatus, SinkStatus, StreamStatus, ViewStatus
+from headrace.api.resources.balance import Balance
+from headrace.api.resources.status import (
+    ProjectStatus,
+    SinkStatus,
+    StatusRequest,
+    StreamStatus,
+    ViewStatus,
+)
 from headrace.cli.folder import open_service
 from headrace.cli.report import Report, bad, dim, good, problem_line
 from headrace.cli.rules import rule_table
@@ -33,21 +38,8 @@ _TABLE = ("table", "version", "loaded at")
 def status(folder: Path) -> Report:
     """The status of the project."""
     with open_service(folder) as service:
-        found = service.status()
-    return Report(document(found), render(found))
-
-
-def document(found: ProjectStatus) -> dict[str, Any]:
-    """The status as JSON, with the difference of each balance."""
-    document_fields: dict[str, Any] = msgspec.to_builtins(found)
-    for stream, fields in zip(found.streams, document_fields["streams"], strict=True):
-        fields["balance"] = balance_document(stream.balance)
-    return document_fields
-
-
-def balance_document(balance: Balance) -> dict[str, int]:
-    document_fields: dict[str, int] = msgspec.to_builtins(balance)
-    return document_fields | {"off": balance.off}
+        found = service.ask(StatusRequest())
+    return Report(found, render(found))
 
 
 def render(found: ProjectStatus) -> list[RenderableType]:

@@ -17,17 +17,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
-from headrace.api.service import ProjectStatus, Service
+from headrace.api.resources.alerts import AlertsRequest
+from headrace.api.resources.status import ProjectStatus, StatusRequest
+from headrace.api.service import Service
 from headrace.cli.folder import open_service
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.cli.report import Report, console, dim
-from headrace.cli.status import document
 from headrace.core.errors import Unavailable
-from headrace.serving.alerts import Alert, AlertFilter
+from headrace.serving.alerts import Alert
 
 POLL_S = 0.5
 ALERTS = 5
@@ -53,10 +55,10 @@ class Screen:
             self._error = error.message
 
     def sample(self, service: Service) -> None:
-        self.status = service.status()
+        self.status = service.ask(StatusRequest())
         self._rates.sample(self.status.streams)
         rules = self.status.rules
-        self.alerts = service.rule_service.alerts(AlertFilter(limit=ALERTS)).alerts if rules else []
+        self.alerts = service.ask(AlertsRequest(limit=ALERTS)).alerts if rules else []
 
     def shown(self, width: int) -> list[RenderableType]:
         """The frame, and below it the keys, or why it is stale."""
@@ -73,7 +75,10 @@ def once(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Report:
             screen.sample(service)
             sleep(pause_s)
     assert screen.status is not None
-    document_fields: dict[str, Any] = {**document(screen.status), "alerts": screen.alerts}
+    document_fields: dict[str, Any] = {
+        **msgspec.to_builtins(screen.status),
+        "alerts": screen.alerts,
+    }
     return Report(document_fields, screen.shown(width)[:-1])
 
 

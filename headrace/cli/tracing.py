@@ -14,6 +14,7 @@ import typer
 from rich.console import RenderableType
 from rich.text import Text
 
+from headrace.api.resources.rows import ReplayRequest, WhyRequest
 from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
 from headrace.cli.folder import open_service
 from headrace.cli.report import Report, bad, dim, good, spinner
@@ -27,7 +28,7 @@ _STEP = ("step", "at", "position", "events", "late", "shed", "row after it")
 def why(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
     """The events of a row."""
     with open_service(folder) as service, spinner("searching the events"):
-        found = service.why(view, _keys(where), window=window, limit=limit)
+        found = service.ask(WhyRequest(view, _keys(where), window=window, limit=limit))
     parts: list[RenderableType] = [_head(found), Text(f"behind it: {_many(found)}")]
     parts += [_records(found.listed)] if found.listed else []
     for left in found.left_out:
@@ -39,7 +40,7 @@ def why(folder: Path, view: str, where: list[str], window: str | None, limit: in
 def replay(folder: Path, view: str, where: list[str], window: str | None, limit: int) -> Report:
     """The history of a row."""
     with open_service(folder) as service, spinner("recomputing the row, step by step"):
-        found = service.replay(view, _keys(where), window=window, limit=limit)
+        found = service.ask(ReplayRequest(view, _keys(where), window=window, limit=limit))
     parts: list[RenderableType] = [_head(found)]
     parts += [dim(plural(found.earlier, "earlier step"))] if found.earlier else []
     rows = [_step(step, found.key) for step in found.steps]

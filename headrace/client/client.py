@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from headrace.api.client import TOKEN_VARIABLE, Remote
-from headrace.api.service import ProjectStatus
+from headrace.api.resources.rows import ViewRequest
+from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.subscribe import subscribe_remote
 from headrace.client.namespace import Namespace
-from headrace.client.query import ResultSet, ViewFilter, ViewQuery
+from headrace.client.query import ResultSet, ViewQuery
 from headrace.client.sending import Event, send
 from headrace.core.errors import Forbidden, NotFound, Unavailable
 from headrace.core.subscription import subscription
@@ -55,7 +56,7 @@ class Client:
 
     def view(self, name: str) -> ViewQuery:
         """A query of a view; sent when its rows are first read."""
-        return ViewQuery(self._remote, ViewFilter(name))
+        return ViewQuery(self._remote, ViewRequest(name))
 
     def sql(self, text: str, limit: int | None = None) -> ResultSet:
         """An ad-hoc SELECT over views, or over streams and tables."""
@@ -88,7 +89,7 @@ class Client:
     def _kinds(self, name: str) -> dict[str, ValueType]:
         """The types of a view's columns; none if it is a stream, or may not be read."""
         try:
-            columns = self._remote.view(name, limit=1).columns
+            columns = self._remote.ask(ViewRequest(name, limit=1)).columns
         except (NotFound, Forbidden):
             return {}
         return {column: value_type(info.type) for column, info in columns.items()}
@@ -106,7 +107,7 @@ class Client:
 
     def status(self) -> ProjectStatus:
         """The status of the project."""
-        return self._remote.status()
+        return self._remote.ask(StatusRequest())
 
     def close(self) -> None:
         self._remote.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.api.service import Balance
+from headrace.api.resources.balance import Balance
 
 
 def timestamp(text: str) -> str:

@@ -8,11 +8,13 @@ tests/client/test_query.py checks which requests are sent, and how often.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
+from headrace.api.resources.rows import ViewRequest
 from headrace.api.service import Service
 from headrace.client.render import as_html, as_text
 from headrace.client.tables import pandas_frame
@@ -69,39 +71,24 @@ class ResultSet:
         return as_html(self.answer)
 
 
-@dataclass(frozen=True, slots=True)
-class ViewFilter:
-    """Selects rows of a view."""
-
-    view: str
-    keys: dict[str, str | None] = field(default_factory=dict)
-    since: str | None = None
-    until: str | None = None
-    most: int | None = None
-
-
 class ViewQuery(ResultSet):
     """A query of a view's rows.
 
     client.view("visitors").where(url="/home").between("2026-11-15", "2026-11-16").limit(10).rows()
     """
 
-    def __init__(self, service: Service, filter: ViewFilter) -> None:
-        self._service, self._filter = service, filter
-        fetch = partial(
-            service.view,
-            filter.view,
-            filter.keys or None,
-            since=filter.since,
-            until=filter.until,
-            limit=filter.most,
-        )
-        super().__init__(fetch)
+    def __init__(self, service: Service, request: ViewRequest) -> None:
+        self._service, self._request = service, request
+        super().__init__(partial(service.ask, request))
 
     def where(self, **keys: object) -> ViewQuery:
         """Only rows with these values of key columns; None is null."""
-        values = {n: None if value is None else key_text(value) for n, value in keys.items()}
-        return self._changed(keys=self._filter.keys | values)
+        given = {n: None if value is None else key_text(value) for n, value in keys.items()}
+        values = {**self._request.key_values, **given}
+        return self._changed(
+            keys={name: value for name, value in values.items() if value is not None},
+            null=",".join(name for name, value in values.items() if value is None) or None,
+        )
 
     def between(
         self, since: str | date | None = None, until: str | date | None = None
@@ -112,13 +99,13 @@ class ViewQuery(ResultSet):
 
     def limit(self, most: int) -> ViewQuery:
         """At most this number of rows."""
-        return self._changed(most=most)
+        return self._changed(limit=most)
 
     def again(self) -> ViewQuery:
         return self._changed()
 
     def _changed(self, **changes: Any) -> ViewQuery:
-        return ViewQuery(self._service, replace(self._filter, **changes))
+        return ViewQuery(self._service, replace(self._request, **changes))
 
 
 def key_text(value: object) -> str:

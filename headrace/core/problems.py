@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import structlog
+from msgspec.structs import force_setattr
 
 from headrace.core.errors import HeadraceError, sentence_of
 from headrace.core.paths import without_paths
@@ -40,7 +41,7 @@ class ProblemKey(NamedTuple):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What is wrong with one subject. A place of the topology is a subject too."""
+    """What is wrong with one subject: a place of the topology, or a part of the run."""
 
     kind: str
     name: str
@@ -48,15 +49,15 @@ class Problem(msgspec.Struct, frozen=True):
     message: str
     level: Level = "bad"
     since: str | None = None  # None if it is not known when it began
+    about: str = ""  # computed: the id of the place, or the name of the part of the run
+
+    def __post_init__(self) -> None:
+        place = self.name if self.kind == "part" else f"{self.kind}:{self.name}"
+        force_setattr(self, "about", place)
 
     @property
     def key(self) -> ProblemKey:
         return ProblemKey(self.kind, self.name, self.what)
-
-    @property
-    def about(self) -> str:
-        """The id of the place that the problem is of, or the name of the part of the run."""
-        return self.name if self.kind == "part" else f"{self.kind}:{self.name}"
 
 
 class Problems:

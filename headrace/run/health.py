@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from headrace.api.service import ProjectStatus
+from headrace.api.resources.status import ProjectStatus
 from headrace.compile.plan import Plan
 from headrace.core.problems import Problem
 from headrace.define.project import Project

@@ -21,9 +21,10 @@ from msgspec.structs import replace as replace_fields
 from headrace.access.access import Access
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
 from headrace.api.limits import policy_of
+from headrace.api.resources.status import ProjectStatus
 from headrace.api.resources.view_detail import RebuildProgress
 from headrace.api.server import HttpServer
-from headrace.api.service import ProjectStatus, RebuildResult
+from headrace.api.service import RebuildResult
 from headrace.api.tls import unencrypted, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, NotFound, NotReady, Unavailable

@@ -17,7 +17,7 @@ from itertools import pairwise
 
 import msgspec
 
-from headrace.api.service import Balance
+from headrace.api.resources.balance import Balance
 from headrace.core.errors import HeadraceError
 from headrace.core.report import Report, unfailing
 from headrace.define.layout import Layout

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
+from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.core.meters import REGISTRY
 from headrace.core.version import __version__
 from headrace.run.rule_metrics import RuleCollector

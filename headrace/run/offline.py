@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from headrace.api.service import ProjectStatus, RebuildResult
+from headrace.api.resources.status import ProjectStatus
+from headrace.api.service import RebuildResult
 from headrace.compile.plan import WatchPlan
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.define.definitions import WatchDefinition

@@ -13,9 +13,9 @@ import msgspec
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
 from headrace.api.get_request import A, GetRequest
+from headrace.api.resources.balance import Balance
 from headrace.api.resources.query import QueryPlan
-from headrace.api.service import (
-    Balance,
+from headrace.api.resources.status import (
     IdlePartition,
     ProjectStatus,
     SinkStatus,
@@ -24,7 +24,6 @@ from headrace.api.service import (
     ViewStatus,
 )
 from headrace.audit.oracle import audit_view
-from headrace.audit.trace import LISTED, Replay, Why
 from headrace.compile.flow import whole
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
 from headrace.core import meters
@@ -53,13 +52,11 @@ from headrace.run.observatory.handlers import HANDLERS
 from headrace.run.observatory.observed_project import ObservatoryCache, RuntimeInfo
 from headrace.run.query_service import QueryService
 from headrace.run.read_permission import object_named
-from headrace.run.row_tracer import RowTracer
 from headrace.run.rule_service import AddedRules, LocalRuleService
 from headrace.run.watch_service import LocalWatchService
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
 from headrace.serving.history import newest_audit, read_epochs, read_late
-from headrace.serving.late import LateAnswer
 from headrace.serving.runs import count_keys
 from headrace.serving.shed_epochs import count_shed_events
 from headrace.serving.sinks import count_panes
@@ -79,7 +76,6 @@ class ProjectService:
         self.added = frozenset(rules)  # names of the rules that were added at run time
         self.project = with_watches(with_rules(project, rules.values()), store)
         self.query_service = QueryService(project, store)
-        self.traces = RowTracer(project, store)
         changing = threading.Lock()
         self.rule_service = LocalRuleService(project, store, self, changing)
         self.watch_service = LocalWatchService(project, store, self, changing)
@@ -120,44 +116,17 @@ class ProjectService:
             hint="start it with `headrace run`.",
         )
 
-    def view(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        order: str | None = None,
-    ) -> Answer:
-        with meters.QUERY_SECONDS.labels(meters.STORE).time():
-            found = self.query_service.reader.view(
-                name, keys, since=since, until=until, limit=limit, order=order
-            )
-            return self._with_behind(found)
-
     def row(self, name: str, keys: Keys) -> Answer | None:
         with meters.QUERY_SECONDS.labels(meters.STORE).time():
             found = self.query_service.reader.row(name, keys)
-            return self._with_behind(found) if found else None
-
-    def late(
-        self,
-        name: str,
-        keys: Keys | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-    ) -> LateAnswer:
-        return self.query_service.reader.late(name, keys, since=since, until=until, limit=limit)
+            return self.with_behind(found) if found else None
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:
-        return self._with_behind(self.query_service.answer(text, limit, id, caller))
+        return self.with_behind(self.query_service.answer(text, limit, id, caller))
 
-    def _with_behind(self, answer: Answer) -> Answer:
+    def with_behind(self, answer: Answer) -> Answer:
         """The answer with the number of events of each stream that are in the log and not yet in
         the answer.
         """
@@ -212,26 +181,6 @@ class ProjectService:
         if found is None or found.kept:
             return {view}
         return {name for read in found.reads for name in self._sources(plan, read)}
-
-    def why(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Why:
-        return self.traces.why(view, keys or {}, window, limit)
-
-    def replay(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Replay:
-        return self.traces.replay(view, keys or {}, window, limit)
 
     # Status
 

@@ -22,8 +22,8 @@ from headrace.api.authentication import caller_of
 from headrace.api.authorization import rule_of_alert
 from headrace.api.handlers import Api
 from headrace.api.limits import ConcurrencyLimit, UserLimits, overloaded
+from headrace.api.resources.status import ProjectStatus
 from headrace.api.route import Route
-from headrace.api.service import ProjectStatus
 from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
 from headrace.core.errors import HeadraceError, Restarting, Unavailable
 from headrace.define.functions import FunctionDefinition

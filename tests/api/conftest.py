@@ -17,7 +17,7 @@ from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object, object_of
 from headrace.api.client import Remote
 from headrace.api.get_request import A, GetRequest, response_type
-from headrace.api.resources.balance import BalanceReport
+from headrace.api.resources.balance import Balance
 from headrace.api.resources.catalog import Catalog, CatalogColumn, CatalogStream, FunctionShape
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters
 from headrace.api.resources.epochs import Epochs, GenerationShape
@@ -31,6 +31,7 @@ from headrace.api.resources.events import (
 from headrace.api.resources.quality import LatenessBucket, NullShare, Quality, StreamQuality
 from headrace.api.resources.query import QueryPlan
 from headrace.api.resources.rules import RuleHistory, RuleList
+from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.api.resources.system import (
     DiskShape,
     ProcessShape,
@@ -43,14 +44,8 @@ from headrace.api.resources.view_detail import ViewDetail
 from headrace.api.resources.watches import WatchList
 from headrace.api.rule_service import RuleStatus
 from headrace.api.server import HttpServer
-from headrace.api.service import (
-    Balance,
-    ProjectStatus,
-    RebuildResult,
-    StreamStatus,
-    ViewStatus,
-)
-from headrace.audit.trace import LISTED, OmittedRecords, Replay, ReplayStep, TracedRecord, Why
+from headrace.api.service import RebuildResult
+from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
 from headrace.core.origin import Origin
@@ -62,7 +57,7 @@ from headrace.define.stream_subscription import subscribed_name
 from headrace.ingest.intake import Intake, Receipt
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
-from headrace.serving.alerts import Alert, AlertCounts, AlertFilter, AlertGroup, Alerts
+from headrace.serving.alerts import Alert, AlertCounts, AlertGroup, Alerts
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.late import LateAnswer, LateWindow
 from headrace.serving.rules import RuleVersion
@@ -151,7 +146,7 @@ QUALITY = Quality(
         StreamQuality(
             "clicks", 5, [LatenessBucket(0, 5)], 0, 7, 8, 1, 2, [], [],
             [NullShare("ms", 1, 0.2, True)],
-            BalanceReport(8, 5, 1, 2, 0, 0),
+            Balance(8, 5, 1, 2, 0, 0),
         )
     ],
 )  # fmt: skip
@@ -169,8 +164,9 @@ SYSTEM = System(
     [SettingShape("http.port", "8080", "8080", "port", False)],
 )
 ANSWERS: list[Any] = [
-    TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT, SYSTEM, FOUND, TRACE, DEAD_LETTERS,
-    RuleList([RULE]), RULE, RuleHistory([VERSION]), WatchList([WATCH]), WATCH,
+    ANSWER, LATENESS, WHY, REPLAY, STATUS, TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT,
+    SYSTEM, FOUND, TRACE, DEAD_LETTERS, RuleList([RULE]), RULE, RuleHistory([VERSION]),
+    WatchList([WATCH]), WATCH, FOUND_ALERTS, ALERT,
 ]  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"
 
@@ -178,16 +174,6 @@ METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n
 def definition(**changes: Any) -> StreamDefinition:
     columns = (Column("user", Type("STRING"), nullable=False), Column("ms", Type("BIGINT")))
     return replace(StreamDefinition("clicks", Schema(columns), Origin("shop.sql", 1)), **changes)
-
-
-class FakeRuleService:
-    """Answers as it was told; tests/api/test_rule_handlers.py has one with a store."""
-
-    def alerts(self, wanted: AlertFilter) -> Alerts:
-        return FOUND_ALERTS
-
-    def alert(self, id: str) -> Alert:
-        return ALERT
 
 
 @dataclass
@@ -200,7 +186,6 @@ class Shop:
     fail: Exception | None = None
     during_submit: Callable[[Future[Receipt]], Future[Receipt]] = lambda future: future
     able: tuple[bool, str] = (True, "")
-    rule_service: FakeRuleService = field(default_factory=FakeRuleService)
 
     def _asked(self, *call: Any) -> None:
         self.calls.append(call)
@@ -214,33 +199,8 @@ class Shop:
         assert self.intake is not None
         return self.during_submit(self.intake.submit(records))
 
-    def view(
-        self,
-        name: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        order: str | None = None,
-    ) -> Answer:
-        self._asked("view", name, keys, since, until, limit, *([order] if order else []))
-        return ANSWER
-
     def row(self, name: str, keys: Mapping[str, str | None]) -> Answer | None:
         return None
-
-    def late(
-        self,
-        name: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-    ) -> LateAnswer:
-        self._asked("late", name, keys, since, until, limit)
-        return LATENESS
 
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
@@ -286,10 +246,6 @@ class Shop:
         self._asked("subscribe", text, after)
         raise NotFound("there is no view")
 
-    def status(self) -> ProjectStatus:
-        self._asked("status")
-        return STATUS
-
     def ready(self) -> tuple[bool, str]:
         self._asked("ready")
         return self.able
@@ -301,28 +257,6 @@ class Shop:
     def audit(self, view: str | None = None) -> list[AuditResult]:
         self._asked("audit", view)
         return AUDITS
-
-    def why(
-        self,
-        view: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Why:
-        self._asked("why", view, keys, window, limit)
-        return WHY
-
-    def replay(
-        self,
-        view: str,
-        keys: Mapping[str, str] | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
-    ) -> Replay:
-        self._asked("replay", view, keys, window, limit)
-        return REPLAY
 
     def metrics(self) -> bytes:
         self._asked("metrics")

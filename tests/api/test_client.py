@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from headrace.api.client import Remote, _conditions
+from headrace.api.resources.status import StatusRequest
 from headrace.api.server import HttpServer
 from headrace.api.service import Service
 from headrace.core.errors import (
@@ -26,51 +27,22 @@ from headrace.ingest.intake import Receipt
 from .conftest import (
     ANSWER,
     AUDITS,
-    LATENESS,
     METRICS,
     PLANNED,
     REBUILT,
-    REPLAY,
-    STATUS,
-    WHY,
     Shop,
 )
 
 CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
-    (lambda s: s.view("visitors"), ANSWER, ("view", "visitors", None, None, None, None)),
-    (
-        lambda s: s.view("visitors", order="-hits,url"),
-        ANSWER,
-        ("view", "visitors", None, None, None, None, "-hits,url"),
-    ),
-    (lambda s: s.late("visitors"), LATENESS, ("late", "visitors", None, None, None, None)),
-    (
-        lambda s: s.late("a b?", {"url": "/x y"}, since="1", until="2", limit=3),
-        LATENESS,
-        ("late", "a b?", {"url": "/x y"}, "1", "2", 3),
-    ),
-    (
-        lambda s: s.view("a b?", {"url": "/x y"}, since="1", until="2", limit=3),
-        ANSWER,
-        ("view", "a b?", {"url": "/x y"}, "1", "2", 3),
-    ),
     (lambda s: s.sql("SELECT 'é'"), ANSWER, ("sql", "SELECT 'é'", None)),
     (lambda s: s.sql("SELECT 1", 5), ANSWER, ("sql", "SELECT 1", 5)),
     (lambda s: s.sql("SELECT 1", None, "q1"), ANSWER, ("sql", "SELECT 1", None, "q1")),
     (lambda s: s.cancel("q1"), True, ("cancel", "q1")),
     (lambda s: s.query_plan("SELECT 1"), PLANNED, ("query_plan", "SELECT 1")),
-    (lambda s: s.status(), STATUS, ("status",)),
     (lambda s: s.ready(), (True, ""), ("ready",)),
     (lambda s: s.rebuild("visitors"), REBUILT, ("rebuild", "visitors")),
     (lambda s: s.audit(), AUDITS, ("audit", None)),
     (lambda s: s.audit("visitors"), AUDITS, ("audit", "visitors")),
-    (lambda s: s.why("visitors"), WHY, ("why", "visitors", None, None, 50)),
-    (
-        lambda s: s.why("a b?", {"url": "/x y"}, window="1", limit=3),
-        WHY,
-        ("why", "a b?", {"url": "/x y"}, "1", 3),
-    ),
-    (lambda s: s.replay("visitors"), REPLAY, ("replay", "visitors", None, None, 50)),
     (lambda s: s.metrics()[: len(METRICS)], METRICS, ("metrics",)),
 ]
 
@@ -115,7 +87,7 @@ def test_each_error_comes_back_as_itself(
 ) -> None:
     shop.fail = kind("it is so", detail="why", hint="do this", origin="shop.sql:3")
     with pytest.raises(kind) as raised:
-        remote.status()
+        remote.ask(StatusRequest())
     assert type(raised.value) is kind
     assert raised.value.as_dict() == shop.fail.as_dict()
 
@@ -205,7 +177,7 @@ def test_a_stranger_on_the_port_is_recognised() -> None:
         thread.start()
         with Remote(f"http://127.0.0.1:{stranger.server_port}") as remote:
             with pytest.raises(EngineFailed, match="is not one of Headrace"):
-                remote.status()
+                remote.ask(StatusRequest())
             with pytest.raises(EngineFailed, match="responded with status 502 and no error"):
                 remote.metrics()
         stranger.shutdown()

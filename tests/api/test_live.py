@@ -11,7 +11,6 @@ import pytest
 from headrace.access.access import Access
 from headrace.access.caller import Caller
 from headrace.api.live import ReadableSubscription
-from headrace.api.shapes import StatusReport
 from headrace.core.errors import Unauthenticated
 from headrace.serving.subscriber import Subscriber, SubscriptionEvent
 from tests.access.users import TEST, bearer, token_of
@@ -50,7 +49,7 @@ def test_status_and_topology_are_cut(access: Access, ada: str) -> None:
     caller = access.authenticate_token(ada)
     status, topology = heard_by(
         caller,
-        SubscriptionEvent("status", raw(StatusReport.of(STATUS)), "1"),
+        SubscriptionEvent("status", raw(STATUS), "1"),
         SubscriptionEvent("topology", raw(TOPOLOGY), "2"),
     )
     assert (status.data.streams, [view.name for view in status.data.views]) == ([], ["visitors"])
@@ -60,7 +59,7 @@ def test_status_and_topology_are_cut(access: Access, ada: str) -> None:
 
 
 def test_a_change_of_what_is_cut_off_is_not_told(access: Access, ada: str) -> None:
-    before = StatusReport.of(STATUS)
+    before = STATUS
     after = msgspec.structs.replace(before, reason="'foreign' broke", streams=[])
     heard = heard_by(
         access.authenticate_token(ada),
@@ -87,6 +86,6 @@ def test_who_is_not_known_any_more_hears_nothing_more(
     caller = access.authenticate_token(ada)
     access.revoke_token(caller.token, TEST)
     subscriber = Subscriber(10, lambda: None, lambda subscriber: None)
-    subscriber.offer([SubscriptionEvent("status", raw(StatusReport.of(STATUS)), "1")])
+    subscriber.offer([SubscriptionEvent("status", raw(STATUS), "1")])
     with pytest.raises(Unauthenticated):
         ReadableSubscription(subscriber, lambda: access.authenticate_token(ada)).poll()

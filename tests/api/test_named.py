@@ -10,9 +10,12 @@ import pytest
 
 from headrace.access.access import Access
 from headrace.access.caller import Caller
+from headrace.api.get_request import GetRequest
+from headrace.api.resources.alerts import AlertsRequest
 from headrace.api.resources.rules import RuleList, RulesRequest
+from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.watches import WatchesRequest, WatchList
-from headrace.serving.alerts import AlertFilter, Alerts
+from headrace.serving.alerts import Alerts
 from tests.access.users import TEST, bearer, token_of
 
 from .conftest import ALERT, ANSWER, PLANNED, RULE, STATUS, WATCH, WHY, Shop
@@ -31,23 +34,22 @@ def ada(access: Access) -> dict[str, str]:
 def more(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A foreign one of each kind."""
     changed = msgspec.structs.replace
-    foreign = changed(RULE, name="foreign")
+    foreign, usual = changed(RULE, name="foreign"), shop.ask
+    alerts = [changed(ALERT, id=name, rule=name) for name in ("slow", "foreign", "cheap")]
     listed = {
         RulesRequest: RuleList([RULE, foreign]),
         WatchesRequest: WatchList([WATCH, changed(WATCH, name="foreign_too")]),
+        StatusRequest: changed(STATUS, reason="'foreign' broke", rules=[RULE, foreign]),
     }
-    monkeypatch.setattr(shop, "ask", lambda question: listed[type(question)])
-    alerts = [changed(ALERT, id=name, rule=name) for name in ("slow", "foreign", "cheap")]
 
-    def found(wanted: AlertFilter) -> Alerts:
-        rules = [wanted.rule] if wanted.rule else wanted.among
+    def ask(question: GetRequest[Any]) -> Any:
+        if not isinstance(question, AlertsRequest):
+            return listed.get(type(question)) or usual(question)
+        rules = [question.rule] if question.rule else question.among
         kept = [alert for alert in alerts if rules is None or alert.rule in rules]
         return Alerts(kept, len(kept), [])
 
-    monkeypatch.setattr(shop.rule_service, "alerts", found)
-    monkeypatch.setattr(
-        shop, "status", lambda: changed(STATUS, reason="'foreign' broke", rules=[RULE, foreign])
-    )
+    monkeypatch.setattr(shop, "ask", ask)
 
 
 def names(stranger: httpx.Client, path: str, who: dict[str, str], list_: str) -> list[str]:

@@ -85,7 +85,7 @@ def test_each_answer_has_the_fields_that_the_document_requires(
 def test_a_field_is_required_where_it_is_always_sent(said: dict[str, Any]) -> None:
     schemas = said["components"]["schemas"]
     # They have defaults. Answers leave out those of AsOf, and no others; requests may.
-    assert "rules" in schemas["StatusReport"]["required"]
+    assert "rules" in schemas["ProjectStatus"]["required"]
     assert "examples" in schemas["AuditResult"]["required"]
     assert "sampled" not in schemas["AsOf"]["required"]
     assert "limit" not in schemas["SqlRequest"]["required"]

@@ -9,12 +9,14 @@ import pytest
 
 from headrace.api.client import Remote
 from headrace.api.get_request import GetRequest
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.catalog import CatalogRequest
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.epochs import EpochsRequest
 from headrace.api.resources.events import EventRequest, EventsRequest
 from headrace.api.resources.lineage import LineageRequest
 from headrace.api.resources.quality import QualityRequest
+from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
 from headrace.api.resources.rules import (
     RuleHistory,
     RuleHistoryRequest,
@@ -22,6 +24,7 @@ from headrace.api.resources.rules import (
     RuleRequest,
     RulesRequest,
 )
+from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.system import SystemRequest
 from headrace.api.resources.topology import TopologyRequest
 from headrace.api.resources.view_detail import ViewDetailRequest
@@ -30,18 +33,25 @@ from headrace.api.routes import GET_REQUESTS
 
 from .conftest import (
     ABOUT,
+    ALERT,
+    ANSWER,
     CATALOG,
     DEAD_LETTERS,
     EPOCHS,
     FOUND,
+    FOUND_ALERTS,
+    LATENESS,
     LINEAGE,
     QUALITY,
+    REPLAY,
     RULE,
+    STATUS,
     SYSTEM,
     TOPOLOGY,
     TRACE,
     VERSION,
     WATCH,
+    WHY,
     Shop,
     condition,
 )
@@ -50,6 +60,16 @@ WANTED = EventsRequest(
     "clicks", 5, "3,4", 1, 2, "e 1", "a&b", "2026-01-01", "2026-01-02", ["url:/x:y", "a:"], "event"
 )
 CALLS: list[tuple[GetRequest[Any], Any]] = [
+    (ViewRequest("visitors"), ANSWER),
+    (ViewRequest("visitors", order="-hits,url"), ANSWER),
+    (ViewRequest("a b?", {"url": "/x y", "keys": ""}, "a,b", "1", "2", limit=3), ANSWER),
+    (LateRequest("visitors"), LATENESS),
+    (LateRequest("a b?", {"url": "/x y"}, None, "1", "2", 3), LATENESS),
+    (WhyRequest("visitors"), WHY),
+    (WhyRequest("a b?", {"url": "/x y"}, "a", "1", 3), WHY),
+    (ReplayRequest("visitors"), REPLAY),
+    (ReplayRequest("a b?", {"view": "/x y"}, window="1", limit=3), REPLAY),
+    (StatusRequest(), STATUS),
     (TopologyRequest(), TOPOLOGY),
     (CatalogRequest(), CATALOG),
     (LineageRequest(), LINEAGE),
@@ -65,6 +85,9 @@ CALLS: list[tuple[GetRequest[Any], Any]] = [
     (WatchesRequest(), WatchList([WATCH])),
     (WatchesRequest("ended"), WatchList([WATCH])),
     (WatchRequest("x y"), WATCH),
+    (AlertsRequest(), FOUND_ALERTS),
+    (AlertsRequest("x y", "open", True, False, 3, 7, 5), FOUND_ALERTS),
+    (AlertRequest("9 c"), ALERT),
     (EventRequest("a b?", 1, 7), TRACE),
     (WANTED, FOUND),
     (EventsRequest("clicks"), FOUND),
@@ -80,7 +103,9 @@ def test_each_question_goes_there_and_back(
     remote: Remote, shop: Shop, question: GetRequest[Any], answer: Any
 ) -> None:
     assert remote.ask(question) == answer
-    assert shop.calls == [(question,)]
+    # Authorization asks for an alert too, because its rule decides.
+    many = 2 if isinstance(question, AlertRequest) else 1
+    assert shop.calls == [(question,)] * many
 
 
 def test_live_topics_come_on_one_connection(client: httpx.Client, shop: Shop) -> None:
@@ -114,6 +139,8 @@ REFUSED = {
     "/v1/live?topics=,": "the parameter topics is missing",
     "/v1/epochs?steam=x": "epochs have the parameters stream and limit",
     "/v1/epochs?limit=1&limit=2": "the parameter 'limit' is given twice",
+    "/v1/views/visitors?url=a&url=b": "the parameter 'url' is given twice",
+    "/v1/views/visitors/why?limit=0": "limit must be a whole number from 1 to 10000, not '0'",
     "/v1/epochs?limit=0": "limit must be a whole number from 1 to 10000, not '0'",
     "/v1/streams/clicks/events?limit=1001": "limit must be a whole number from 1 to 1000",
     "/v1/streams/clicks/events?offset=3": "the parameter offset requires partition",

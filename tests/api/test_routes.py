@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from headrace.api.resources.dead_letters import DeadLettersRequest
+from headrace.api.resources.rows import LateRequest, ViewRequest
 from headrace.ingest.intake import Receipt
 from headrace.serving.answer import Answer
 
@@ -31,7 +32,9 @@ def test_a_view_is_asked_by_keys_window_and_limit(client: httpx.Client, shop: Sh
     )
     assert msgspec.json.decode(response.content, type=Answer) == ANSWER
     keys = {"url": "/a b&c", "section": ""}
-    assert shop.calls == [("view", "visitors", keys, "2026-01-01", "2026-01-02", 5)]
+    assert shop.calls == [
+        (ViewRequest("visitors", keys, None, "2026-01-01", "2026-01-02", limit=5),)
+    ]
 
 
 def test_a_row_in_memory_is_answered_at_once(
@@ -49,7 +52,9 @@ def test_a_row_in_memory_is_answered_at_once(
 def test_lateness_is_asked_like_the_view(client: httpx.Client, shop: Shop) -> None:
     said = {"url": "/home", "from": "2026-01-01", "to": "2026-01-02", "limit": "5"}
     found = client.get("/v1/views/visitors/late", params=said).json()
-    assert shop.calls == [("late", "visitors", {"url": "/home"}, "2026-01-01", "2026-01-02", 5)]
+    assert shop.calls == [
+        (LateRequest("visitors", {"url": "/home"}, None, "2026-01-01", "2026-01-02", 5),)
+    ]
     assert found == msgspec.to_builtins(LATENESS)
     assert list(found["windows"][0]) == [
         "key", "on_time", "late", "late_by_max_ms", "late_by_mean_ms",
@@ -59,7 +64,7 @@ def test_lateness_is_asked_like_the_view(client: httpx.Client, shop: Shop) -> No
 
 def test_a_view_is_asked_without_anything(client: httpx.Client, shop: Shop) -> None:
     assert client.get("/v1/views/visitors").status_code == 200
-    assert shop.calls == [("view", "visitors", None, None, None, None)]
+    assert shop.calls == [(ViewRequest("visitors"),)]
 
 
 @pytest.mark.parametrize("limit", ["0", "10001", "-1", "ten", "", "1.5", "١", "9" * 5000])

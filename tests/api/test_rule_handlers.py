@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from headrace.api.client import Remote
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.rules import RuleHistoryRequest, RuleRequest, RulesRequest
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadDefinition, NotFound
@@ -53,19 +54,18 @@ def test_each_question_goes_there_and_back(
     served: tuple[Remote, LocalRuleService, httpx.Client],
 ) -> None:
     asked, book, _ = served
-    remote = asked.rule_service
     assert asked.ask(RulesRequest()).rules == book.rules()
     assert asked.ask(RuleRequest("slow")) == book.rule("slow")
     assert asked.ask(RuleHistoryRequest("slow")).versions == book.history("slow")
     newest, oldest = book.alerts(AlertFilter()).alerts
-    assert remote.alerts(AlertFilter()) == book.alerts(AlertFilter())
-    first = remote.alerts(AlertFilter(rule="slow", state="open", limit=1))
+    assert asked.ask(AlertsRequest()) == book.alerts(AlertFilter())
+    first = asked.ask(AlertsRequest(rule="slow", state="open", limit=1))
     assert (first.alerts, first.total) == ([newest], 2)
-    after = remote.alerts(AlertFilter(rule="slow", state="open", limit=1, before=newest.number))
+    after = asked.ask(AlertsRequest(rule="slow", state="open", limit=1, before=newest.number))
     assert (after.alerts, after.total) == ([oldest], 2)
-    assert remote.alerts(AlertFilter(each=1)).alerts == [newest]
-    assert remote.alerts(AlertFilter(missed=True, withdrawn=True)).alerts == []
-    assert remote.alert(oldest.id) == book.alert(oldest.id)
+    assert asked.ask(AlertsRequest(each=1)).alerts == [newest]
+    assert asked.ask(AlertsRequest(missed=True, withdrawn=True)).alerts == []
+    assert asked.ask(AlertRequest(oldest.id)) == book.alert(oldest.id)
     with pytest.raises(NotFound, match="there is no rule 'x y'"):
         asked.ask(RuleRequest("x y"))
 
@@ -106,6 +106,8 @@ def test_a_name_in_a_header_changes_nothing(
     [
         ("missed=maybe", "missed must be true or false, not 'maybe'"),
         ("limit=0", "limit must be a whole number from 1 to 10000, not '0'"),
+        ("before=yesterday", "before must be a whole number from 0 on, not 'yesterday'"),
+        ("among=slow", "alerts have no parameter 'among'"),
         ("colour=red", "alerts have no parameter 'colour'"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from headrace.access.access import Access
 from headrace.api.client import Remote
+from headrace.api.resources.status import StatusRequest
 from headrace.api.server import HttpServer
 from headrace.api.tls import check_tls, trusting_context, unencrypted
 from headrace.core.errors import BadSetting, Unavailable
@@ -26,7 +27,7 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
     try:
         assert server.url.startswith("https://")
         with Remote(server.url, token, verify=trusting_context(CERT)) as remote:
-            assert remote.status() == STATUS
+            assert remote.ask(StatusRequest()) == STATUS
             opened = remote._http.post("/v1/session", json={"token": token})
             said = opened.headers["set-cookie"]
             # What a browser asks of the prefix: https, the whole host and no other.
@@ -45,7 +46,7 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
             local = remote._http.get("/livez", headers={"Host": "localhost"}).headers
             assert "strict-transport-security" not in local
         with Remote(server.url, token) as remote, pytest.raises(Unavailable):
-            remote.status()
+            remote.ask(StatusRequest())
         with pytest.raises(httpx.TransportError):
             httpx.get(server.url.replace("https", "http") + "/livez", trust_env=False)
     finally:

@@ -11,6 +11,7 @@ from headrace.access.access import Access
 from headrace.access.audit_log import AuditLogFilter
 from headrace.access.token import TokenRequest
 from headrace.api.client import Remote
+from headrace.api.resources.status import StatusRequest
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadRequest, Forbidden, NotFound, Unauthenticated
 from tests.access.users import TEST, token_of
@@ -57,7 +58,7 @@ def test_ones_own_tokens_are_ones_own_affair(server: HttpServer, access: Access,
         with pytest.raises(Forbidden):
             remote.access.users()
     with Remote(server.url, made.secret) as remote, pytest.raises(Unauthenticated):
-        remote.status()
+        remote.ask(StatusRequest())
 
 
 def test_foreign_tokens_are_not(server: HttpServer, access: Access, bob: str, token: str) -> None:
@@ -78,4 +79,4 @@ def test_a_token_that_carries_less_makes_none(server: HttpServer, access: Access
     with Remote(server.url, narrow) as remote:
         with pytest.raises(Forbidden):
             remote.access.create_token(TokenRequest(), TEST)
-        assert remote.status().name == "shop"
+        assert remote.ask(StatusRequest()).name == "shop"

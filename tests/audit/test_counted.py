@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.api.resources.events import EventRequest
+from headrace.api.resources.rows import ViewRequest, WhyRequest
 from headrace.run.offline import Offline
 
 from .traced import Traced, event
@@ -33,10 +34,10 @@ def test_the_rows_of_an_event_have_it_behind_them(offline: Offline, offset: int)
     counted = {(one.view, str(one.key)) for one in found.views if one.key is not None}
     behind = set()
     for view in ("slow", "known", "quick_pages", "total"):
-        for row in offline.view(view).rows:
+        for row in offline.ask(ViewRequest(view)).rows:
             keys = {name: row[name] for name in ("page",) if name in row}
             start = row["minute"]["start"] if "minute" in row else None
-            why = offline.why(view, keys, window=start)
+            why = offline.ask(WhyRequest(view, keys, window=start))
             if (0, offset) in {(seen.partition, seen.offset) for seen in why.listed}:
                 behind.add((view, str(why.key)))
     assert {one for one in counted if one[0] not in {"often", "unnamed"}} == behind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.api.resources.rows import ReplayRequest
 from headrace.audit.trace import Replay
 from headrace.core.shedding import Shedding
 from headrace.run.offline import Offline
@@ -21,7 +22,7 @@ def test_each_epoch_that_touched_the_row_is_a_step(traced: Traced, offline: Offl
     traced.epoch()
     traced.send(event("/a", 2), event("/a", 3), partition=1)
     traced.epoch()
-    replay = offline.replay("slow", {"page": "/a"})
+    replay = offline.ask(ReplayRequest("slow", {"page": "/a"}))
     assert steps(replay) == [("epoch", 1, 1, 1), ("epoch", 3, 2, 3)]
     assert [(step.position, step.boundary) for step in replay.steps] == [
         ([1, 0], [0, 0]),
@@ -38,7 +39,7 @@ def test_a_generation_takes_over_what_speed_had(traced: Traced, offline: Offline
     traced.generation()
     traced.send(event("/a", 3))
     traced.epoch()
-    replay = offline.replay("slow", {"page": "/a"})
+    replay = offline.ask(ReplayRequest("slow", {"page": "/a"}))
     assert steps(replay) == [("epoch", 1, 2, 2), ("generation", 2, 2, 2), ("epoch", 2, 1, 3)]
     assert [step.boundary for step in replay.steps] == [[0, 0], [2, 0], [2, 0]]
 
@@ -50,7 +51,7 @@ def test_what_came_by_batch_alone_is_a_step_of_its_generation(
     traced.generation()
     traced.send(event("/b", 2))
     traced.generation()
-    assert steps(offline.replay("slow", {"page": "/a"})) == [("generation", 2, 2, 2)]
+    assert steps(offline.ask(ReplayRequest("slow", {"page": "/a"}))) == [("generation", 2, 2, 2)]
 
 
 def test_late_events_are_marked_in_their_step(traced: Traced, offline: Offline) -> None:
@@ -58,7 +59,10 @@ def test_late_events_are_marked_in_their_step(traced: Traced, offline: Offline) 
     traced.epoch()
     traced.send(event("/a", 1))
     traced.epoch()
-    assert [step.late for step in offline.replay("slow", {"page": "/a"}).steps] == [0, 1]
+    assert [step.late for step in offline.ask(ReplayRequest("slow", {"page": "/a"})).steps] == [
+        0,
+        1,
+    ]
 
 
 def test_what_was_passed_over_comes_back_with_the_generation(
@@ -69,7 +73,7 @@ def test_what_was_passed_over_comes_back_with_the_generation(
     traced.send(event("/a", 9))
     traced.epoch()
     traced.generation()
-    replay = offline.replay("slow", {"page": "/a"})
+    replay = offline.ask(ReplayRequest("slow", {"page": "/a"}))
     assert steps(replay) == [("epoch", 1, 8, 2), ("epoch", 2, 1, 3), ("generation", 2, 9, 9)]
     assert [step.shed for step in replay.steps] == [6, 0, 6]
     assert replay.agrees
@@ -79,7 +83,7 @@ def test_a_row_that_having_hid_appears_when_it_does(traced: Traced, offline: Off
     for second in (1, 2):
         traced.send(event("/a", second))
         traced.epoch()
-    assert steps(offline.replay("often", {"page": "/a"})) == [
+    assert steps(offline.ask(ReplayRequest("often", {"page": "/a"}))) == [
         ("epoch", 1, 1, None),
         ("epoch", 2, 1, 2),
     ]
@@ -91,10 +95,10 @@ def test_only_the_newest_steps_are_told_and_the_others_counted(
     for second in range(5):
         traced.send(event("/a", second))
         traced.epoch()
-    replay = offline.replay("total", limit=2)
+    replay = offline.ask(ReplayRequest("total", limit=2))
     assert (steps(replay), replay.earlier) == ([("epoch", 4, 1, 4), ("epoch", 5, 1, 5)], 3)
 
 
 def test_a_row_that_never_was_has_no_steps(traced: Traced, offline: Offline) -> None:
-    replay = offline.replay("often", {"page": "/z"})
+    replay = offline.ask(ReplayRequest("often", {"page": "/z"}))
     assert (replay.row, replay.steps, replay.agrees) == (None, [], True)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tampered import change_rows
 
+from headrace.api.resources.rows import ReplayRequest, ViewRequest, WhyRequest
 from headrace.audit import why as reasons
 from headrace.audit.oracle import live_view
 from headrace.audit.ordered import NotComparable
@@ -53,7 +54,7 @@ def fill(traced: Traced) -> None:
 
 def test_the_events_behind_a_row_come_from_master_and_log(traced: Traced, offline: Offline) -> None:
     fill(traced)
-    why = offline.why("slow", {"page": "/a"}, window=FIRST)
+    why = offline.ask(WhyRequest("slow", {"page": "/a"}, window=FIRST))
     minute = {"start": FIRST, "end": "2026-01-01T00:01:00Z"}
     assert why.row == {"page": "/a", "minute": minute, "n": 3, "slowest": 70}
     assert why.key == {"page": "/a", "minute": minute}
@@ -64,17 +65,17 @@ def test_the_events_behind_a_row_come_from_master_and_log(traced: Traced, offlin
 
 def test_an_event_is_shown_as_it_came_with_its_times(traced: Traced, offline: Offline) -> None:
     fill(traced)
-    first, *_ = offline.why("slow", {"page": "/a"}, window=FIRST).listed
+    first, *_ = offline.ask(WhyRequest("slow", {"page": "/a"}, window=FIRST)).listed
     assert (first.stream, first.raw) == ("clicks", event("/a", 1).decode())
     assert (first.event_time, first.late, first.reason) == ("2026-01-01T00:00:01Z", False, None)
     assert first.arrived_at.startswith("2026-01-01T00:10:")
     # The one without a number is dated three minutes before the event that came before it.
-    assert [seen.offset for seen in offline.why("total").listed if seen.late] == [10]
+    assert [seen.offset for seen in offline.ask(WhyRequest("total")).listed if seen.late] == [10]
 
 
 def test_every_other_record_is_left_out_for_a_reason(traced: Traced, offline: Offline) -> None:
     fill(traced)
-    why = offline.why("slow", {"page": "/a"}, window=FIRST)
+    why = offline.ask(WhyRequest("slow", {"page": "/a"}, window=FIRST))
     assert left_out(why) == {
         reasons.FILTERED: [(0, 1), (0, 10)],  # 3 ms, and none
         reasons.OTHER: 4,
@@ -93,9 +94,9 @@ def test_the_numbers_of_every_row_add_up_to_all_that_was_accepted(
     traced: Traced, offline: Offline, view: str
 ) -> None:
     fill(traced)
-    for row in offline.view(view).rows:
+    for row in offline.ask(ViewRequest(view)).rows:
         keys = {"page": row["page"]} if "page" in row else {}
-        why = offline.why(view, keys, window=row.get("minute", {}).get("start"))
+        why = offline.ask(WhyRequest(view, keys, window=row.get("minute", {}).get("start")))
         assert (why.row, why.agrees, why.events) == (row, True, row["n"])
         assert total(why) == 13
 
@@ -105,14 +106,14 @@ def test_a_join_that_leaves_an_event_out_is_told_from_a_condition(
 ) -> None:
     traced.send(event("/c", 1), event("/c", 2, 0), event("/a", 3), event("/a", 4, -1))
     traced.epoch()
-    found = offline.why("known", {"page": "/c"})
+    found = offline.ask(WhyRequest("known", {"page": "/c"}))
     assert (found.row, found.events) == (None, 0)
     assert left_out(found) == {
         reasons.JOINED: [(0, 0), (0, 1)],
         reasons.OTHER: 1,
         reasons.NOWHERE: 1,
     }
-    assert left_out(offline.why("known", {"page": "/a"})) == {
+    assert left_out(offline.ask(WhyRequest("known", {"page": "/a"}))) == {
         reasons.FILTERED: [(0, 3)],
         reasons.NOWHERE: 2,
     }
@@ -140,7 +141,7 @@ def test_a_dead_letter_mentions_a_key_as_a_whole_word(
 ) -> None:
     traced.send(raw.encode(), event(page, 1))
     traced.epoch()
-    found = left_out(offline.why("often", {"page": page}))
+    found = left_out(offline.ask(WhyRequest("often", {"page": page})))
     expected = {reasons.DEAD_LETTER: [(0, 0)]} if mentioned else {reasons.DEAD_LETTERS: 1}
     assert found == expected
 
@@ -150,24 +151,26 @@ def test_a_moment_at_which_no_window_starts_is_told_with_those_that_are_near(
 ) -> None:
     fill(traced)
     with pytest.raises(BadRequest) as caught:
-        offline.why("slow", {"page": "/a"}, window="2026-01-01T00:00:30Z")
+        offline.ask(WhyRequest("slow", {"page": "/a"}, window="2026-01-01T00:00:30Z"))
     assert (caught.value.message, caught.value.hint) == (
         "no window of view 'slow' starts at 2026-01-01T00:00:30Z",
         "near it is a start at 2026-01-01T00:00:00Z and at 2026-01-01T00:01:00Z.",
     )
-    assert offline.why("slow", {"page": "/a"}, window="2026-01-01T05:00:00Z").row is None
+    assert (
+        offline.ask(WhyRequest("slow", {"page": "/a"}, window="2026-01-01T05:00:00Z")).row is None
+    )
 
 
 def test_no_window_starts_at_the_end_of_time(traced: Traced, offline: Offline) -> None:
     fill(traced)
     with pytest.raises(BadRequest, match="no window starts at '9999-12-31T23:59:59"):
-        offline.why("slow", {"page": "/a"}, window="9999-12-31T23:59:59.999999Z")
+        offline.ask(WhyRequest("slow", {"page": "/a"}, window="9999-12-31T23:59:59.999999Z"))
 
 
 def test_the_condition_of_a_derived_stream_is_one_too(traced: Traced, offline: Offline) -> None:
     traced.send(event("/a", 1), event("/a", 2, 50))
     traced.epoch()
-    why = offline.why("quick_pages", {"page": "/a"})
+    why = offline.ask(WhyRequest("quick_pages", {"page": "/a"}))
     assert (places(why.listed), left_out(why)) == ([(0, 0)], {reasons.FILTERED: [(0, 1)]})
 
 
@@ -176,7 +179,7 @@ def test_a_row_that_having_hides_has_its_events_all_the_same(
 ) -> None:
     traced.send(event("/a", 1))
     traced.epoch()
-    why = offline.why("often", {"page": "/a"})
+    why = offline.ask(WhyRequest("often", {"page": "/a"}))
     assert (why.row, why.events, why.agrees) == (None, 1, True)
     assert why.sentence == "there is no such row, and this event gives none: yes"
 
@@ -185,7 +188,7 @@ def test_events_after_the_position_are_waiting(traced: Traced, offline: Offline)
     traced.send(event("/a", 1))
     traced.epoch()
     traced.send(event("/a", 2), event("/b", 2))
-    assert left_out(offline.why("total")) == {reasons.WAITING: 2}
+    assert left_out(offline.ask(WhyRequest("total"))) == {reasons.WAITING: 2}
 
 
 @pytest.mark.parametrize("how", ["random", "oldest"])
@@ -194,7 +197,7 @@ def test_what_speed_has_passed_over_is_named_until_a_generation_has_it(
 ) -> None:
     traced.send(*(event("/a", n) for n in range(20)))
     traced.epoch(Shedding(how, 0.5))
-    why = offline.why("often", {"page": "/a"}, limit=20)
+    why = offline.ask(WhyRequest("often", {"page": "/a"}, limit=20))
     (shed,) = why.left_out
     assert shed.reason == reasons.SHED
     assert (why.agrees, why.events + shed.events) == (True, 20)
@@ -206,7 +209,7 @@ def test_what_speed_has_passed_over_is_named_until_a_generation_has_it(
     sampled = f"sampled: without {shed.events} events that speed has shed"
     assert (audit.differences, audit.note) == (0, sampled)
     traced.generation()
-    after = offline.why("often", {"page": "/a"})
+    after = offline.ask(WhyRequest("often", {"page": "/a"}))
     assert (after.events, after.left_out, after.agrees) == (20, [], True)
     assert offline.audit("often")[0].note == ""
 
@@ -218,7 +221,7 @@ def test_a_wrong_answer_is_said_to_be_wrong(traced: Traced, offline: Offline) ->
     often = plan.view("often") if plan else None
     assert often is not None
     change_rows(traced.store, often, Layer.SPEED, "UPDATE rows SET p0 = 5")
-    why = offline.why("often", {"page": "/a"})
+    why = offline.ask(WhyRequest("often", {"page": "/a"}))
     assert (why.agrees, why.events) == (False, 2)
     assert why.sentence == (
         "these 2 events give the answer's row: no: page=/a: n is 5, DuckDB says 2"
@@ -227,7 +230,7 @@ def test_a_wrong_answer_is_said_to_be_wrong(traced: Traced, offline: Offline) ->
 
 def test_a_limit_shortens_the_lists_and_not_the_numbers(traced: Traced, offline: Offline) -> None:
     fill(traced)
-    why = offline.why("slow", {"page": "/a"}, window=FIRST, limit=1)
+    why = offline.ask(WhyRequest("slow", {"page": "/a"}, window=FIRST, limit=1))
     assert (why.events, len(why.listed)) == (3, 1)
     assert (why.left_out[0].events, len(why.left_out[0].listed)) == (2, 1)
     assert total(why) == 13
@@ -236,25 +239,25 @@ def test_a_limit_shortens_the_lists_and_not_the_numbers(traced: Traced, offline:
 def test_a_row_must_be_named_by_all_of_its_keys(traced: Traced, offline: Offline) -> None:
     fill(traced)
     with pytest.raises(BadRequest) as several:
-        offline.why("slow", {"page": "/a"})
+        offline.ask(WhyRequest("slow", {"page": "/a"}))
     assert str(several.value) == (
         "BadRequest: more than one row of view 'slow' has these keys\n"
         "  hint: give all of its keys: --where page=… --window START."
     )
     with pytest.raises(NotFound, match="view 'slow' has no row with these keys"):
-        offline.why("slow", {"page": "/nowhere"})
+        offline.ask(WhyRequest("slow", {"page": "/nowhere"}))
     with pytest.raises(BadRequest, match="'user' is not a key of view 'slow'"):
-        offline.why("slow", {"user": "ann"})
+        offline.ask(WhyRequest("slow", {"user": "ann"}))
     with pytest.raises(BadRequest, match="'noon' is not a timestamp"):
-        offline.why("slow", {"page": "/a"}, window="noon")
-    assert offline.why("slow", {"page": "/b"}).events == 1
+        offline.ask(WhyRequest("slow", {"page": "/a"}, window="noon"))
+    assert offline.ask(WhyRequest("slow", {"page": "/b"})).events == 1
 
 
 def test_a_name_that_cannot_be_asked_about_is_refused(traced: Traced, offline: Offline) -> None:
     with pytest.raises(NotFound, match="there is no view 'elsewhere'"):
-        offline.why("elsewhere")
+        offline.ask(WhyRequest("elsewhere"))
     with pytest.raises(Unsupported) as read:
-        offline.why("reread", {"page": "/a"})
+        offline.ask(WhyRequest("reread", {"page": "/a"}))
     assert (read.value.message, read.value.hint) == (
         "view 'reread' cannot be traced, because it reads other views",
         "trace a row of: slow.",
@@ -265,7 +268,7 @@ def test_a_view_that_hides_a_key_has_no_row_that_could_be_named(
     traced: Traced, offline: Offline
 ) -> None:
     with pytest.raises(Unsupported) as caught:
-        offline.why("unnamed")
+        offline.ask(WhyRequest("unnamed"))
     assert (caught.value.message, caught.value.hint) == (
         "a row of 'unnamed' cannot be traced: it does not show all that it is grouped by",
         "add to its SELECT: page.",
@@ -275,12 +278,12 @@ def test_a_view_that_hides_a_key_has_no_row_that_could_be_named(
 def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Offline) -> None:
     _redefine(traced, "often", "page", "soundex_of_spark(page)")
     with pytest.raises(Unsupported) as caught:
-        offline.why("often", {"page": "/a"})
+        offline.ask(WhyRequest("often", {"page": "/a"}))
     assert caught.value.message == "DuckDB cannot follow the definition of view 'often'"
     assert "soundex_of_spark" in (caught.value.detail or "")
     _redefine(traced, "often", "soundex_of_spark(page)", "session_window(ts, '5 minutes')")
     with pytest.raises(Unsupported, match="cannot be traced: it has a session_window"):
-        offline.why("often", {"page": "/a"})
+        offline.ask(WhyRequest("often", {"page": "/a"}))
 
 
 @pytest.mark.parametrize(
@@ -302,9 +305,9 @@ def test_rows_whose_events_do_not_count_by_themselves_are_refused(
     traced: Traced, offline: Offline, change: dict[str, Any], reason: str
 ) -> None:
     _replan(traced, **change)
-    for ask in (offline.why, offline.replay):
+    for question in (WhyRequest, ReplayRequest):
         with pytest.raises(Unsupported) as caught:
-            ask("often", {"page": "/a"})
+            offline.ask(question("often", {"page": "/a"}))
         assert caught.value.message == (
             f"the events behind a row of 'often' cannot be traced: {reason}"
         )
@@ -343,11 +346,11 @@ def test_looking_takes_a_stated_time_at_most(traced: Traced, offline: Offline) -
     settings = offline.project.settings
     object.__setattr__(settings.query, "seconds_max", 0.0)
     with pytest.raises(LimitReached, match="looking for the events took longer than 0 s"):
-        offline.why("total")
+        offline.ask(WhyRequest("total"))
 
 
 def test_a_view_that_is_being_built_is_not_ready(traced: Traced, offline: Offline) -> None:
     with traced.store.write() as db:
         db.execute("UPDATE _views SET state = 'building' WHERE name = 'total'")
     with pytest.raises(NotReady, match="view 'total' is being built"):
-        offline.why("total")
+        offline.ask(WhyRequest("total"))

@@ -13,16 +13,17 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from headrace.api.get_request import GetRequest
+from headrace.api.resources.balance import Balance
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters, DeadLettersRequest
-from headrace.api.service import (
-    Balance,
+from headrace.api.resources.rows import LateRequest, ReplayRequest, WhyRequest
+from headrace.api.resources.status import (
     IdlePartition,
     ProjectStatus,
-    RebuildResult,
+    StatusRequest,
     StreamStatus,
     ViewStatus,
 )
-from headrace.audit.trace import Replay, Why
+from headrace.api.service import RebuildResult
 from headrace.cli.main import app
 from headrace.core.errors import HeadraceError, NotFound
 from headrace.ingest.intake import Receipt
@@ -118,13 +119,6 @@ class Told:
         self.asked.append((text, limit))
         return self.answer
 
-    def late(self, name: str, keys: dict[str, str] | None, **said: str | int | None) -> LateAnswer:
-        self.asked.append((name, keys, said))
-        return self.lateness
-
-    def status(self) -> ProjectStatus:
-        return self.found
-
     def rebuild(self, view: str) -> RebuildResult:
         if view != "visitors":
             raise NotFound(f"there is no materialized view '{view}'")
@@ -133,15 +127,17 @@ class Told:
     def audit(self, view: str | None = None) -> list[AuditResult]:
         return [a for a in self.audits if view in (None, a.view)]
 
-    def why(self, view: str, keys: dict[str, str], *, window: str | None, limit: int) -> Why:
-        self.asked.append((view, keys, window, limit))
-        return self.reason
-
-    def replay(self, view: str, keys: dict[str, str], *, window: str | None, limit: int) -> Replay:
-        self.asked.append((view, keys, window, limit))
-        return self.story
-
     def ask(self, question: GetRequest[Any]) -> Any:
+        self.asked.append(question)
+        match question:
+            case StatusRequest():
+                return self.found
+            case LateRequest():
+                return self.lateness
+            case WhyRequest():
+                return self.reason
+            case ReplayRequest():
+                return self.story
         assert isinstance(question, DeadLettersRequest)
         return DeadLetters(self.letters[: question.limit], len(self.letters))
 

@@ -58,7 +58,7 @@ def test_what_nobody_expected_is_one_sentence_and_the_path_of_a_crash_log(
     told: Told, shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
 ) -> None:
     (shop / ".headrace").mkdir()
-    monkeypatch.setattr(told, "status", _raising(KeyError("lost")))
+    monkeypatch.setattr(told, "ask", _raising(KeyError("lost")))
     result = call("status")
     assert result.exit_code == 1
     assert "Traceback" not in result.output
@@ -80,7 +80,7 @@ def test_without_a_project_the_crash_log_is_in_the_temporary_folder(
 def test_an_interrupted_command_exits_with_130(
     told: Told, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
 ) -> None:
-    monkeypatch.setattr(told, "status", _raising(KeyboardInterrupt()))
+    monkeypatch.setattr(told, "ask", _raising(KeyboardInterrupt()))
     assert call("status").exit_code == 130
     assert told.closed
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
+from headrace.api.resources.rows import LateRequest
 from headrace.serving.late import LateAnswer
 
 from .conftest import LATENESS, Told, document
@@ -20,8 +21,8 @@ def test_each_window_has_a_line_with_its_late_events_and_who_absorbed_them(
         "--since", "2026-11-15", "--until", "2026-11-16", "--limit", "9",
     )  # fmt: skip
     assert result.exit_code == 0
-    said = {"since": "2026-11-15", "until": "2026-11-16", "limit": 9}
-    assert told.asked == [("visitors", {"url": "/home", "user": "a=b"}, said)]
+    keys = {"url": "/home", "user": "a=b"}
+    assert told.asked == [LateRequest("visitors", keys, None, "2026-11-15", "2026-11-16", 9)]
     assert [line.rstrip() for line in result.stdout.splitlines()] == [
         "url    hour                      on time  late  late by (max)  late by (mean)  "
         "absorbed by",
@@ -39,7 +40,7 @@ def test_each_window_has_a_line_with_its_late_events_and_who_absorbed_them(
 
 def test_json_is_the_answer_as_it_is(told: Told, call: Callable[..., Result]) -> None:
     assert document(call("late", "visitors", "--json")) == msgspec.to_builtins(LATENESS)
-    assert told.asked == [("visitors", None, {"since": None, "until": None, "limit": None})]
+    assert told.asked == [LateRequest("visitors")]
 
 
 def test_a_view_without_windows_yet_and_one_that_was_cut_say_so(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from headrace.api.service import Balance
+from headrace.api.resources.balance import Balance
 from headrace.cli.running import progress_text, report_line, seconds_of
 from headrace.core.errors import AlreadyRunning, HeadraceError
 from headrace.define.project import Project

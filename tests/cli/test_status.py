@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
-from headrace.api.service import Balance, IdlePartition, ProjectStatus, SinkStatus, TableStatus
+from headrace.api.resources.balance import Balance
+from headrace.api.resources.status import IdlePartition, ProjectStatus, SinkStatus, TableStatus
 from headrace.core.problems import Problem
 from headrace.serving.watches import WatchCounts
 

@@ -16,13 +16,16 @@ import pytest
 from rich.console import Console
 from typer.testing import Result
 
+from headrace.api.get_request import GetRequest
+from headrace.api.resources.alerts import AlertsRequest
+from headrace.api.resources.balance import Balance
+from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.rule_service import RuleStatus
-from headrace.api.service import Balance, ProjectStatus
 from headrace.cli import top as body
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.core.errors import Unavailable
-from headrace.serving.alerts import Alert, AlertCounts, AlertFilter, Alerts
+from headrace.serving.alerts import Alert, AlertCounts, Alerts
 
 from .conftest import STATUS, Told, document
 
@@ -150,16 +153,12 @@ class Going:
             raise Unavailable("nothing is listening at http://127.0.0.1:1")
         return self
 
-    def status(self) -> ProjectStatus:
+    def ask(self, question: GetRequest[Any]) -> Any:
+        if isinstance(question, AlertsRequest):
+            assert question.limit == body.ALERTS
+            return Alerts([ALERT], 1, [])
+        assert isinstance(question, StatusRequest)
         return msgspec.structs.replace(BUSY, name=f"look{self.looks}")
-
-    @property
-    def rule_service(self) -> Any:
-        return self
-
-    def alerts(self, wanted: AlertFilter) -> Alerts:
-        assert wanted.limit == body.ALERTS
-        return Alerts([ALERT], 1, [])
 
 
 def test_a_project_that_goes_away_is_waited_for(

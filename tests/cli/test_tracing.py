@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 from typer.testing import Result
 
+from headrace.api.resources.rows import WhyRequest
 from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
 
 from .conftest import ANSWER, Told, document
@@ -55,7 +56,7 @@ def test_why_lists_the_events_and_those_left_out(told: Told, call: Callable[...,
     result = call(
         "why", "visitors", "--where", "url=/home=x", "--window", HOUR["start"], "--limit", "1"
     )
-    assert told.asked == [("visitors", {"url": "/home=x"}, HOUR["start"], 1)]
+    assert told.asked == [WhyRequest("visitors", {"url": "/home=x"}, window=HOUR["start"], limit=1)]
     assert result.exit_code == 0
     assert lines(result) == [
         "visitors: url /home, hour 2026-11-15 19:00 – 20:00, hits 2",

@@ -113,7 +113,7 @@ def test_a_subscription_has_types_and_comes_back(
     def answer(self: Shop, *_: Any, **__: Any) -> Any:
         return Reader(place.bench.store.db).view("hits")
 
-    monkeypatch.setattr(Shop, "view", answer)
+    monkeypatch.setattr(Shop, "ask", answer)
     monkeypatch.setattr("headrace.api.subscribe.RETRY_S", 0.01)
     place.bench.send(Click("/a", "ann", 5))
     with headrace.connect(place.server.url, place.token) as client:

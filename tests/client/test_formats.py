@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.api.service import Balance
+from headrace.api.resources.balance import Balance
 from headrace.client import formats
 
 

@@ -17,7 +17,6 @@ import msgspec
 from playwright.sync_api import Page, Route
 
 from headrace.api.server import HttpServer
-from headrace.api.shapes import StatusReport
 from headrace.define.settings import HttpSettings
 from headrace.serving.subscriber import OpenSubscription, Subscriber, SubscriptionEvent
 from tests.access.users import open_access
@@ -31,7 +30,7 @@ class Canned(Shop):
         self, topics: Sequence[str], news: Callable[[], None] = lambda: None
     ) -> OpenSubscription:
         subscriber = Subscriber(None, news, lambda subscriber: None)
-        status = msgspec.json.encode(StatusReport.of(STATUS))
+        status = msgspec.json.encode(STATUS)
         told = {"status": msgspec.Raw(status), "topology": TOPOLOGY}
         subscriber.offer(
             [SubscriptionEvent(topic, told[topic], "1") for topic in topics if topic in told]

@@ -14,13 +14,14 @@ pytestmark = pytest.mark.process
 # process.
 CODE = """
 import sys, threading
-from tests.cli.conftest import STATUS
-from headrace.api.shapes import StatusReport
+import msgspec
+from headrace.api.resources.status import ProjectStatus
+TEXT = b'{"name":"a","state":"","reason":"","started_at":null,"url":null,"streams":[],"views":[]}'
 sys.setswitchinterval(1e-6)
 barrier = threading.Barrier(8)
 def read():
     barrier.wait()
-    StatusReport.of(STATUS)
+    msgspec.json.decode(TEXT, type=ProjectStatus)
 threads = [threading.Thread(target=read) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()

@@ -11,7 +11,8 @@ import pytest
 import typer.main
 import yaml
 
-from headrace.api.service import Balance, ProjectStatus, StreamStatus, ViewStatus
+from headrace.api.resources.balance import Balance
+from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.meters import REGISTRY
 from headrace.run.metrics import exposition

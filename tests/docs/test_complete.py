@@ -12,8 +12,9 @@ import typer.main
 
 import headrace
 from headrace.api.needs import AUTHENTICATED, PUBLIC, SERVER, Need
+from headrace.api.resources.balance import Balance
+from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.api.routes import ROUTES
-from headrace.api.service import Balance, ProjectStatus, StreamStatus, ViewStatus
 from headrace.cli.main import app
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.core.errors import HeadraceError, InternalError

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 from headrace.access.access import Access
 from headrace.access.audit_log import Actor
+from headrace.api.resources.rows import ViewRequest
 from headrace.cli.main import app
 from headrace.compile.passes import stream_plan
 from headrace.core.errors import (
@@ -218,7 +219,7 @@ def test_answers_users_and_what_people_did_are_restored(tmp_path: Path) -> None:
     assert [rows_of(path) for path in (layout.store, layout.access)] == before
     assert layout.access.stat().st_mode & 0o777 == 0o600
     service = Offline(project)
-    assert service.view("total").rows[0]["n"] == 6
+    assert service.ask(ViewRequest("total")).rows[0]["n"] == 6
     service.close()
 
 

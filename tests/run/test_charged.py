@@ -12,9 +12,7 @@ import pytest
 from serving.bench import plan_of
 
 from headrace.access.caller import Caller, Permission
-from headrace.api.readable import readable_status
-from headrace.api.service import ProjectStatus
-from headrace.api.shapes import StatusReport
+from headrace.api.resources.status import ProjectStatus, readable_status
 from headrace.core.problems import Problem
 from headrace.define.layout import Layout
 from headrace.define.project import load_project
@@ -115,7 +113,7 @@ def test_a_problem_of_a_joined_flow_is_told_to_whoever_may_read_all_of_its_strea
     offline: Offline, on: tuple[str, ...], told: bool
 ) -> None:
     said = f"speed of stream '{JOINED}' failed: no room"
-    status = StatusReport.of(status_with(offline, Problem("flow", JOINED, "speed", said)))
+    status = status_with(offline, Problem("flow", JOINED, "speed", said))
     cut = readable_status(
         status, Caller("ada", "t", "stopped", tuple(Permission.of("read", one) for one in on))
     )

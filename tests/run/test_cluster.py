@@ -13,6 +13,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from headrace.api.resources.rows import ViewRequest
 from headrace.define.project import load_project
 from headrace.ingest.generator import generate
 from headrace.run.offline import Offline
@@ -68,7 +69,7 @@ def test_a_cluster_gives_the_same_answers_as_one_machine(cluster: str, tmp_path:
         summary = Running(folder, "--until-idle").finish()
         assert summary["differences"] == 0
         service = Offline(load_project(folder))
-        answers[master] = [service.view(name).rows for name in ("pages", "busiest")]
+        answers[master] = [service.ask(ViewRequest(name)).rows for name in ("pages", "busiest")]
         service.close()
     assert answers[cluster] == answers["local[*]"]
     assert answers[cluster][0]

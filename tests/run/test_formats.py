@@ -20,6 +20,7 @@ import pytest
 
 from headrace.access import file as access_file
 from headrace.access.access import Access
+from headrace.api.resources.rows import ViewRequest
 from headrace.core.errors import UnsupportedFormat
 from headrace.core.files import digest_of
 from headrace.core.migrations import SqlConnection
@@ -150,7 +151,7 @@ DATABASE = pytest.mark.parametrize("what", DATABASES)
 def test_the_store_gives_its_answers(sample: Sample) -> None:
     offline = sample.offline()
     try:
-        answer = offline.view("pages")
+        answer = offline.ask(ViewRequest("pages"))
         assert answer.rows == [
             {"url": "/cart", "hits": 1, "users": 1, "slowest": 500, "paid": "1.25"},
             {"url": "/home", "hits": 2, "users": 2, "slowest": 70, "paid": "2.50"},

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from headrace.api.service import ProjectStatus
+from headrace.api.resources.status import ProjectStatus
 from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.cli.running import progress_text

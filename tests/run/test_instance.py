@@ -19,6 +19,7 @@ from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from serving.bench import CLICKS
 
+from headrace.api.resources.status import StatusRequest
 from headrace.compile.plan import Plan
 from headrace.core import worker
 from headrace.core.errors import (
@@ -153,7 +154,7 @@ def test_a_second_instance_is_refused_and_questions_go_to_the_first(
         Instance(project, lambda kind, fields: None)
     assert caught.value.message == f"this project is already running at {url}"
     service: Any = connect(project)
-    assert service.status().url == url
+    assert service.ask(StatusRequest()).url == url
     service.close()
 
 

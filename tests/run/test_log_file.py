@@ -15,6 +15,7 @@ import httpx
 import pytest
 import structlog
 
+from headrace.api.get_request import GetRequest
 from headrace.api.server import HttpServer
 from headrace.define.layout import Layout
 from headrace.define.settings import HttpSettings, LogSettings
@@ -114,9 +115,9 @@ def test_a_long_file_is_begun_anew(tmp_path: Path) -> None:
 class Speaking(Shop):
     """Says something in the thread that answers."""
 
-    def status(self) -> Any:
+    def ask(self, question: GetRequest[Any]) -> Any:
         structlog.get_logger().info("asked")
-        return super().status()
+        return super().ask(question)
 
 
 def test_what_is_said_for_a_request_has_the_id_that_the_client_got_and_the_user(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.api.service import Balance, IdlePartition, ProjectStatus, StreamStatus, ViewStatus
+from headrace.api.resources.balance import Balance
+from headrace.api.resources.status import IdlePartition, ProjectStatus, StreamStatus, ViewStatus
 from headrace.core import meters
 from headrace.run.metrics import exposition
 from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics

@@ -13,6 +13,7 @@ from serving.bench import CLICKS, DEFINITIONS, plan_of
 from tampered import change_rows
 
 from headrace.api.resources.dead_letters import DeadLettersRequest
+from headrace.api.resources.rows import LateRequest, ViewRequest
 from headrace.api.service import RebuildResult
 from headrace.core.errors import AlreadyRunning, NotFound, NotReady
 from headrace.define.layout import Layout
@@ -49,10 +50,10 @@ def empty(tmp_path: Path) -> Iterator[Offline]:
 
 
 def test_view_answers_from_the_store(offline: Offline) -> None:
-    answer = offline.view("total")
+    answer = offline.ask(ViewRequest("total"))
     assert answer.rows == [{"n": 6, "slowest": 12, "last": "2026-01-01T00:01:12Z"}]
     assert answer.as_of["clicks"].position == [3, 3]
-    assert [row["n"] for row in offline.view("top", {"page": "/a"}).rows] == [3]
+    assert [row["n"] for row in offline.ask(ViewRequest("top", {"page": "/a"})).rows] == [3]
 
 
 def test_sql_over_views_needs_no_spark(offline: Offline) -> None:
@@ -88,7 +89,7 @@ def test_status_tells_how_far_everything_has_come(offline: Offline) -> None:
 
 
 def test_lateness_is_told_from_the_store(offline: Offline) -> None:
-    found = offline.late("hits", {"page": "/a"}, since="2026-01-01T00:01:00Z")
+    found = offline.ask(LateRequest("hits", {"page": "/a"}, since="2026-01-01T00:01:00Z"))
     assert [(w.key["page"], w.on_time, w.late) for w in found.windows] == [("/a", 2, 0)]
     assert found.as_of["clicks"].position == [3, 3]
 
@@ -155,7 +156,7 @@ def test_submit_appends_to_the_log_and_holds_the_lock(offline: Offline, project:
 def test_questions_take_no_lock(offline: Offline, project: Project) -> None:
     lock = RunLock(Layout.of(project))
     lock.acquire()
-    assert offline.view("total").rows
+    assert offline.ask(ViewRequest("total")).rows
     assert offline.status().streams
     with pytest.raises(AlreadyRunning):
         offline.submit("clicks", [b"{}"])
@@ -191,8 +192,10 @@ def test_rebuild_computes_a_view_from_the_whole_history(
     monkeypatch.setattr(once, "session", shared)
     found = offline.rebuild("total")
     assert found == RebuildResult("total", generation=2, rows=1, differences=1)
-    assert offline.view("total").rows == [{"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}]
-    assert sum(row["n"] for row in offline.view("hits").rows) == 8
+    assert offline.ask(ViewRequest("total")).rows == [
+        {"n": 8, "slowest": 99, "last": "2026-01-01T00:02:10Z"}
+    ]
+    assert sum(row["n"] for row in offline.ask(ViewRequest("hits")).rows) == 8
     balance = offline.status().streams[0].balance
     assert (balance.dead_letters, balance.duplicates, balance.in_log, balance.off) == (1, 1, 0, 0)
     with pytest.raises(NotFound, match="there is no materialized view 'pages'"):

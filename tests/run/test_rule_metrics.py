@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from headrace.api.resources.status import ProjectStatus
 from headrace.api.rule_service import RuleStatus
-from headrace.api.service import ProjectStatus
 from headrace.run.metrics import exposition
 from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.api.resources.rows import ViewRequest
 from headrace.define.project import load_project
 from headrace.run.offline import Offline
 from tests.run import asking
@@ -77,8 +78,8 @@ def test_a_changed_view_is_built_beside_the_old_one_and_swapped(tmp_path: Path) 
     service.close()
     Running(project, "--until-idle").finish()
     before = Offline(load_project(project))
-    assert sum(row["hits"] for row in before.view("pages").rows) == 2_000
-    assert before.view("pages").columns["numbers"].exact
+    assert sum(row["hits"] for row in before.ask(ViewRequest("pages")).rows) == 2_000
+    assert before.ask(ViewRequest("pages")).columns["numbers"].exact
     before.close()
 
     make_project(project, definitions=CHANGED)
@@ -99,5 +100,5 @@ def test_a_changed_view_is_built_beside_the_old_one_and_swapped(tmp_path: Path) 
     after = Offline(load_project(project))
     status = after.status().streams[0]
     assert status.balance.duplicates + status.balance.in_log >= 20
-    assert after.view("total").rows[0]["first"] == 0
+    assert after.ask(ViewRequest("total")).rows[0]["first"] == 0
     after.close()

@@ -8,7 +8,7 @@ import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Ago, Badge, Empty, Notice, Panel, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { BalanceReport, StreamQuality } from "../wire";
+import type { Balance, StreamQuality } from "../wire";
 import { FirstEvent } from "./first-event";
 
 export function QualityPage() {
@@ -140,7 +140,7 @@ function StreamPanel({ of }: { of: StreamQuality }) {
 
 /** accepted − events − duplicates − dead letters, all archived, − in the log = off, which must be
  *  zero. */
-export function Equation({ of }: { of: BalanceReport }) {
+export function Equation({ of }: { of: Balance }) {
   const terms: [string, number, string][] = [
     ["accepted", of.accepted, ""],
     ["archived events", of.events, "−"],

@@ -13,7 +13,7 @@ from headrace.access.caller import Caller
 from headrace.api.get_request import Endpoint, GetRequest, RequestHandler
 from headrace.api.needs import ANY_USER
 from headrace.api.read_access import readable
-from headrace.api.resources.balance import BalanceReport
+from headrace.api.resources.balance import Balance
 
 
 class LatenessBucket(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class StreamQuality(msgspec.Struct, frozen=True):
     reasons: list[ReasonCount]
     undeclared: list[UndeclaredField]
     nulls: list[NullShare]
-    balance: BalanceReport
+    balance: Balance
 
 
 class Quality(msgspec.Struct, frozen=True):

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import asdict
+
 from headrace.api.get_request import GetRequest
+from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.catalog import CatalogRequest
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.epochs import EpochsRequest
 from headrace.api.resources.events import EventRequest, EventsRequest
 from headrace.api.resources.lineage import LineageRequest
 from headrace.api.resources.quality import QualityRequest
+from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
 from headrace.api.resources.rules import (
     RuleHistory,
     RuleHistoryRequest,
@@ -23,6 +27,7 @@ from headrace.api.resources.rules import (
     RuleRequest,
     RulesRequest,
 )
+from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.resources.system import SystemRequest
 from headrace.api.resources.topology import TopologyRequest
 from headrace.api.resources.view_detail import ViewDetailRequest
@@ -34,12 +39,18 @@ from headrace.run.observatory.dead_letters import dead_letters_of
 from headrace.run.observatory.epochs import epochs_of
 from headrace.run.observatory.observed_project import ObservedProject
 from headrace.run.observatory.quality import quality_of
+from headrace.run.observatory.rows import late_windows, replay, view_rows, why
 from headrace.run.observatory.search import search
 from headrace.run.observatory.system import system_of
 from headrace.run.observatory.topology import topology
 from headrace.run.observatory.trace import trace
 from headrace.run.observatory.view_detail import view_detail
+from headrace.serving.alerts import Alert, AlertFilter, Alerts
 from headrace.serving.watches import WatchStatus
+
+
+def _status(service: ObservedProject, request: StatusRequest) -> ProjectStatus:
+    return service.status()
 
 
 def _lineage(service: ObservedProject, request: LineageRequest) -> Lineage:
@@ -66,7 +77,20 @@ def _watch(service: ObservedProject, request: WatchRequest) -> WatchStatus:
     return service.watch_service.watch(request.watch)
 
 
+def _alerts(service: ObservedProject, request: AlertsRequest) -> Alerts:
+    return service.rule_service.alerts(AlertFilter(**asdict(request)))
+
+
+def _alert(service: ObservedProject, request: AlertRequest) -> Alert:
+    return service.rule_service.alert(request.alert)
+
+
 HANDLERS: Mapping[type[GetRequest[Any]], Callable[[ObservedProject, Any], Any]] = {
+    StatusRequest: _status,
+    ViewRequest: view_rows,
+    LateRequest: late_windows,
+    WhyRequest: why,
+    ReplayRequest: replay,
     TopologyRequest: topology,
     CatalogRequest: catalog_of,
     LineageRequest: _lineage,
@@ -82,4 +106,6 @@ HANDLERS: Mapping[type[GetRequest[Any]], Callable[[ObservedProject, Any], Any]] 
     RuleHistoryRequest: _history,
     WatchesRequest: _watches,
     WatchRequest: _watch,
+    AlertsRequest: _alerts,
+    AlertRequest: _alert,
 }

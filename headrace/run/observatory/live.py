@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from headrace.api.resources.topology import Topology
-from headrace.api.shapes import StatusReport
 from headrace.compile.view_subscription import streams_of
 from headrace.core.errors import NotFound
 from headrace.core.report import Report
@@ -66,7 +65,7 @@ class LiveObservatory:
         """The topic of this name; NotFound if there is none."""
         interval = self.service.project.settings.live.interval_us
         if name == "status":
-            return LiveTopic(name, self._status, interval_us=max(STATUS_US, interval))
+            return LiveTopic(name, self.service.status, interval_us=max(STATUS_US, interval))
         if name == "topology":
             return LiveTopic(name, self.topology, interval_us=max(TOPOLOGY_US, interval))
         if name == "alerts":
@@ -88,9 +87,6 @@ class LiveObservatory:
 
     def topology(self) -> Topology:
         return topology_of(self.service, self.cache.samples, self.cache.reads)
-
-    def _status(self) -> StatusReport:
-        return StatusReport.of(self.service.status())
 
     def _alerts(self) -> Alerts:
         with self.service.store.read() as db:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 
+from headrace.api.resources.status import ProjectStatus, StreamStatus
 from headrace.api.resources.topology import Detail, Health
-from headrace.api.service import ProjectStatus, StreamStatus
 from headrace.compile.plan import Plan
 from headrace.core.position import Position
 from headrace.core.problems import Problem

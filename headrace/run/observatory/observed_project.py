@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from headrace.api.resources.status import ProjectStatus
 from headrace.api.resources.view_detail import RebuildProgress
-from headrace.api.service import ProjectStatus
 from headrace.compile.plan import Plan, StreamPlan
 from headrace.core.position import PositionRange
 from headrace.core.problems import Problem
@@ -22,6 +22,7 @@ from headrace.run.observatory.samples import Samples
 from headrace.run.query_service import QueryService
 from headrace.run.rule_service import LocalRuleService
 from headrace.run.watch_service import LocalWatchService
+from headrace.serving.answer import Answer
 from headrace.serving.sqlite_store import SqliteStore
 
 
@@ -66,6 +67,9 @@ class ObservedProject(Protocol):
 
     def functions(self) -> tuple[FunctionDefinition, ...]:
         """The functions that the project defines."""
+
+    def with_behind(self, answer: Answer) -> Answer:
+        """The answer with the number of events of each stream that are not yet in it."""
 
     def deployed(self) -> Plan: ...
 

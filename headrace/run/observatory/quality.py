@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from headrace.api.resources.balance import BalanceReport
 from headrace.api.resources.quality import (
     LatenessBucket,
     NullShare,
@@ -22,7 +21,7 @@ from headrace.api.resources.quality import (
     StreamQuality,
     UndeclaredField,
 )
-from headrace.api.service import StreamStatus
+from headrace.api.resources.status import StreamStatus
 from headrace.compile.plan import StreamPlan
 from headrace.core.event import LATENESS, RAW, STATUS, EventStatus
 from headrace.core.json_path import JsonPath
@@ -75,7 +74,7 @@ def _quality(service: ObservedProject, stream: StreamPlan, status: StreamStatus)
         _reasons(known.newest),
         undeclared,
         nulls,
-        msgspec.convert(status.balance, BalanceReport, from_attributes=True),
+        status.balance,
     )
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
+from headrace.api.resources.status import ProjectStatus
 from headrace.api.resources.topology import Edge, Health, Node, Topology, TopologyRequest
-from headrace.api.service import ProjectStatus
 from headrace.compile.lineage import reads_of
 from headrace.compile.plan import Plan
 from headrace.core.time import iso
