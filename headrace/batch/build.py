@@ -149,14 +149,14 @@ class Builder:
     ) -> list[StagedBuild]:
         """Build views up to the new boundary, from the old boundary or from the beginning."""
         range = self._range(before, reached)
-        follows = before is not None and reached.position <= state.position
-        compared = len(range) <= self.settings.compare_events_max
-
-        def by_kernel(version: Version) -> bool:
-            answered = version.live and (before is None or (follows and compared))
-            return self._vectorised and bool(version.plan.kernel.sql) and not answered
-
-        kernel = [version for version in versions if by_kernel(version)]
+        answered = before is None or (
+            reached.position <= state.position and len(range) <= self.settings.compare_events_max
+        )
+        kernel = [
+            version
+            for version in versions
+            if self._vectorised and version.plan.kernel.sql and not (version.live and answered)
+        ]
         rest = [version for version in versions if version not in kernel]
         return [
             *self._stage_by_kernel(kernel, range, full=before is None),

@@ -208,9 +208,11 @@ def _partial_words(view: ViewPlan) -> list[str]:
     if view.has_lateness:
         words.append("each window also counts its events and how late they were")
     if view.kernel.sql:
-        words.append("speed computes it vectorised, in DuckDB within the tasks that read the log")
+        words.append(
+            "it is computed vectorised, in DuckDB within Spark's tasks, and compared with Spark SQL"
+        )
     elif view.kernel.refused:
-        words.append(f"speed computes it in Spark SQL: {view.kernel.refused}")
+        words.append(f"it is computed in Spark SQL: {view.kernel.refused}")
     return words
 
 

@@ -97,7 +97,7 @@ class SparkSettings:
     memory: str = _setting("2g", "memory of the Spark driver")
     shuffle_partitions: int = _setting(2, "partitions of a shuffle", least=1)
     vectorised: bool = _setting(
-        True, "whether epochs compute views in DuckDB, within the tasks, where that is certified"
+        True, "whether views are computed in DuckDB, within the tasks, where that is certified"
     )
     conf: dict[str, str] = _setting({}, "any other Spark setting, by its own name")
 

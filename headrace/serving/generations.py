@@ -124,7 +124,11 @@ def _new_values(
     db: Transaction, plan: ViewPlan, partial: PartialPlan, values: pa.Table, full: bool
 ) -> pa.Table:
     """The distinct values that no build has counted, with the keys of their rows."""
-    given = pa.table({KEY: keys_of(plan, values), "_value": values.column("v")})
+    found = values.column("v")
+    if pa.types.is_timestamp(found.type):
+        # Spark's have a zone, the kernel's have none.
+        found = found.cast(pa.int64())
+    given = pa.table({KEY: keys_of(plan, values), "_value": found})
     known = [given.slice(0, 0)]
     if not full:
         known += _values(db, plan, partial)

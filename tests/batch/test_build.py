@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from serving.bench import (
@@ -26,9 +27,10 @@ from tampered import change_rows
 from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan
 from headrace.core.address import LogAddress
-from headrace.core.position import Position
+from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
 from headrace.core.time import MINUTE, SECOND
+from headrace.define.settings import BatchSettings
 from headrace.serving.runs import Layer
 from headrace.serving.store import StagedBuild, Version
 from headrace.serving.watermark import FlowProgress, Times
@@ -59,7 +61,18 @@ class Archived:
 
 
 class HandBuilder(Builder):
-    """A builder whose Spark is `lifted`."""
+    """A builder whose engines are `lifted`; it records which views the kernel has built."""
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.by_kernel: set[str] = set()
+
+    def _stage_by_kernel(
+        self, versions: Sequence[Version], range: PositionRange, *, full: bool
+    ) -> list[StagedBuild]:
+        self.by_kernel |= {version.name for version in versions}
+        ends = [FlowProgress(end, (None,) * 2, (None,)) for end in (range.lower, range.upper)]
+        return [self._stage(v, None if full else ends[0], ends[1]) for v in versions]
 
     def _stage(
         self, version: Version, before: FlowProgress | None, reached: FlowProgress
@@ -83,12 +96,17 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def build(
     bench: Bench, archived: int, *, speed_runs: bool = False, full: str = ""
 ) -> BuildResult | None:
+    return builder_of(bench, archived).build(
+        speed_runs=speed_runs, full=frozenset({full} if full else ())
+    )
+
+
+def builder_of(bench: Bench, archived: int, **more: Any) -> HandBuilder:
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
     feed = Feed(stream, LogAddress.of_files(bench.store.path), table)  # type: ignore[arg-type]
     flow, clock = FlowPlan("clicks", (stream,)), bench.clock
-    builder = HandBuilder(None, flow, (feed,), bench.store, clock=clock, vectorised=False)
-    return builder.build(speed_runs=speed_runs, full=frozenset({full} if full else ()))
+    return HandBuilder(None, flow, (feed,), bench.store, clock=clock, **more)
 
 
 def test_without_speed_a_build_goes_to_the_master_s_end(bench: Bench) -> None:
@@ -136,6 +154,56 @@ def test_while_speed_runs_a_build_cuts_at_a_closed_group_that_is_archived(
     build(bench, archived, speed_runs=True)
     assert str(bench.store.stream("clicks").boundary) == boundary
     assert bench.rows("total") == bench.expected("total")
+
+
+def certified(bench: Bench) -> set[str]:
+    return {v.name for v in bench.store.versions("clicks") if v.plan.kernel.sql}
+
+
+def test_the_first_to_compute_events_takes_the_kernel_and_the_second_spark_sql(
+    bench: Bench,
+) -> None:
+    first = builder_of(bench, 2)
+    first.build(speed_runs=False)
+    assert first.by_kernel == certified(bench) >= {"total", "hits"}
+    bench.clicks = list(CLICKS[:2])
+    bench.send(*CLICKS[2:4])
+    bench.store.close_group("clicks")
+    follows = builder_of(bench, 4)
+    follows.build(speed_runs=True)
+    assert follows.by_kernel == set(), "speed has answered for these events"
+    passes = builder_of(bench, 6)
+    passes.build(speed_runs=False)
+    assert passes.by_kernel == certified(bench)
+    again = builder_of(bench, 6)
+    again.build(speed_runs=False, full=frozenset({"total"}))
+    assert again.by_kernel == set(), "a rebuild is compared with what was served"
+
+
+def test_a_changed_view_is_new_to_both_layers(bench: Bench) -> None:
+    build(bench, 4)
+    bench.store.deploy(plan_of(definitions(FILTERED)))
+    builder = builder_of(bench, 4)
+    builder.build(speed_runs=False)
+    assert builder.by_kernel == {"total"}
+
+
+@pytest.mark.parametrize(("events_max", "compared"), [(2, True), (1, False)])
+def test_a_long_range_is_not_computed_again(bench: Bench, events_max: int, compared: bool) -> None:
+    build(bench, 2)
+    bench.clicks = list(CLICKS[:2])
+    bench.send(*CLICKS[2:4])
+    bench.store.close_group("clicks")
+    settings = BatchSettings(compare_events_max=events_max)
+    builder = builder_of(bench, 4, settings=settings)
+    builder.build(speed_runs=True)
+    assert (builder.by_kernel == set()) == compared
+
+
+def test_a_setting_leaves_everything_to_spark_sql(bench: Bench) -> None:
+    builder = builder_of(bench, 4, vectorised=False)
+    builder.build(speed_runs=False)
+    assert builder.by_kernel == set()
 
 
 def test_an_open_group_is_not_taken_while_speed_runs(bench: Bench) -> None:

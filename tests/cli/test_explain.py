@@ -153,11 +153,11 @@ def _explained(view: ViewPlan, **change: Any) -> Explanation:
 def test_the_engine_of_the_speed_layer_is_named_with_its_reason() -> None:
     kernel = KernelPlan(sql="SELECT 1")
     assert _explained(VISITORS, kernel=kernel).sections[1].words[-1] == (
-        "speed computes it vectorised, in DuckDB within the tasks that read the log"
+        "it is computed vectorised, in DuckDB within Spark's tasks, and compared with Spark SQL"
     )
     kernel = KernelPlan(refused="'to_json' is not certified")
     assert _explained(VISITORS, kernel=kernel).sections[1].words[-1] == (
-        "speed computes it in Spark SQL: 'to_json' is not certified"
+        "it is computed in Spark SQL: 'to_json' is not certified"
     )
 
 

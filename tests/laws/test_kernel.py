@@ -1,7 +1,9 @@
 """The vectorised kernel gives the partials that Spark SQL gives: for every view that takes it and
 every log,
 
-    kernel(view, records) = spark(view.partial_sql, events of the records).
+    kernel(view, records) = spark(view.partial_sql, events of the records),
+
+and so of the values behind exact distinct counts.
 
 Each call of an aggregate is a view of its own, with and without FILTER, by key and by each kind of
 window, because one function that is not certified leaves the whole view to Spark. A sketch is
@@ -39,6 +41,8 @@ GROUPS = {
     "slid": "i, window(ts, '1 minute', '25 seconds', '-7 seconds')",
     "sessions": "k, session_window(ts, '20 seconds')",
 }
+# Columns of which distinct values are counted exactly.
+DISTINCT = ("s", "n", "i", "b", "ts", "day")
 # Aggregates whose lifts are certified, at least for some types of their arguments.
 VECTORISED = {
     "count", "sum", "avg", "min", "max", "var_samp", "var_pop", "stddev_samp", "stddev_pop",
@@ -61,6 +65,12 @@ def definitions() -> str:
         "CREATE VIEW joined AS SELECT label, at, count(*) AS n FROM things t JOIN labels l "
         "ON t.k = l.k WHERE upper(s) <> 'B' GROUP BY label, at;"
     )
+    views += [
+        f"CREATE VIEW distinct_{name} AS SELECT k, window(ts, '1 minute'), "
+        f"count(DISTINCT {name}) AS o, count(DISTINCT n) FILTER (WHERE b) AS p FROM things "
+        "GROUP BY k, window(ts, '1 minute');"
+        for name in DISTINCT
+    ]
     views.append("CREATE VIEW by_double AS SELECT d, count(*) AS n FROM things GROUP BY d;")
     views.append(
         "CREATE VIEW carried AS SELECT k, count_window(3) AS w, count(*) AS n FROM things "
@@ -81,7 +91,9 @@ def test_the_aggregates_that_are_certified_take_the_kernel(compiled: Compiled) -
     refused = {view.name: view.kernel.refused for view in compiled.plan.views}
     assert not {name for name, reason in refused.items() if bool(reason) == (name in taken)}
     names = [name for table in (CALLS, TYPED) for name, calls in table.items() for _ in calls]
-    numbers = {int(name.rpartition("_")[2]) for name in taken - {"joined"}}
+    distinct = {f"distinct_{name}" for name in DISTINCT}
+    assert distinct <= taken
+    numbers = {int(name.rpartition("_")[2]) for name in taken - {"joined"} - distinct}
     assert {names[number] for number in numbers} == VECTORISED
     assert "joined" in taken
     assert refused["by_double"] == "its key 'd' is DOUBLE"
@@ -106,7 +118,14 @@ def test_the_kernel_gives_what_spark_gives(
     block = Block.of(0, ARRIVAL_US, lines, bytes(len(lines)))
     records = decoder_of(stream).decode([block], 0, None, raw=stream.raw).table
     tables = {"labels": compiled.speed.table("labels").toArrow()}
-    job = KernelJob("things", {v.name: v.kernel.sql for v in views}, tables)
+    counted = [
+        (view, partial.columns[0], view.values_sql(partial), sql)
+        for view in views
+        for partial, (_, sql) in zip(view.counted, view.kernel.values, strict=True)
+    ]
+    queries = {view.name: view.kernel.sql for view in views}
+    queries |= {f"{view.name} {column}": sql for view, column, _, sql in counted}
+    job = KernelJob("things", queries, tables)
     found = compute_partials(job, decoder_of(stream).watermark, 0, records)
     frame = frame_of(compiled.speed, stream, records).where(f"{STATUS} = 0").cache()
     frame.createOrReplaceTempView("things")
@@ -115,9 +134,23 @@ def test_the_kernel_gives_what_spark_gives(
         expected = compiled.speed.sql(view.partial_sql).toArrow()
         if differences := _differences(view, expected, found.rows[view.name]):
             wrong[view.name] = (view.definition, differences)
+    for view, column, sql, _ in counted:
+        name = f"{view.name} {column}"
+        both = _values(compiled.speed.sql(sql).toArrow()), _values(found.rows[name])
+        if differences := _differences(view, *both):
+            wrong[name] = (view.definition, differences)
     frame.unpersist()
+    assert len(counted) >= 2 * len(DISTINCT)
     assert wrong == {}
     assert found.counts[0] + found.counts[3] == len(lines)
+
+
+def _values(table: pa.Table) -> pa.Table:
+    """As the store keeps them: times as microseconds."""
+    if not pa.types.is_timestamp(table["v"].type):
+        return table
+    place = table.schema.get_field_index("v")
+    return table.set_column(place, "v", table["v"].cast(pa.int64()))
 
 
 def _differences(view: ViewPlan, expected: pa.Table, found: pa.Table) -> list[tuple[Any, Any]]:

@@ -1,8 +1,9 @@
-"""The kernel over a range of the log, in tasks of Spark."""
+"""The kernel over a range of the log, and of the master, in tasks of Spark."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.compile.plan import ColumnPlan, StreamPlan
+from headrace.core.errors import CorruptMaster
 from headrace.core.event import EventStatus
 from headrace.core.position import Position, PositionRange
 from headrace.core.shedding import Shedding
@@ -19,8 +21,11 @@ from headrace.kernel.partials import KernelJob, PartitionPartials
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.log.interval import log_intervals
 from headrace.log.opening import open_reader
+from headrace.master.archive import Archive
 from headrace.master.decoding import decoder_of
-from headrace.spark.kernel_job import run_over_log
+from headrace.spark import feed as feed_module
+from headrace.spark.feed import Feed
+from headrace.spark.kernel_job import run_over_log, run_over_master
 
 ARRIVED_AT = 1_000_000 * SECOND
 CLICKS = StreamPlan(
@@ -91,3 +96,44 @@ def test_what_is_shed_is_not_counted_but_moves_the_watermark(
     assert part.high_us == 100 * SECOND
     assert 10 < part.counts[0] < 90
     assert part.rows["users"].to_pylist()[0]["n"] == part.counts[0]
+
+
+def archived(spark: Any, topic: EmbeddedWriter, master: Path) -> Feed:
+    archive = Archive(spark, CLICKS, topic.address, master)
+    archive.step_to_end(events_max=60)
+    return Feed(CLICKS, topic.address, archive.table)
+
+
+def over_master(spark: Any, feed: Feed, range: PositionRange) -> dict[str, int]:
+    names = pa.table({"user": ["ada", "bob"], "name": ["Ada", "Bob"]})
+    tables = {"names": spark.sparkContext.broadcast(names)}
+    parts = feed.master_parts(range, {"user", "ts"})
+    assert len(parts) == 1 or len(range) > 2
+    found = run_over_master(spark, KernelJob("clicks", VIEWS), parts, tables)
+    total: Counter[str] = Counter()
+    for row in found["named"].to_pylist():
+        total[row["name"]] += row["n"]
+    return total
+
+
+def test_the_events_of_a_wantedof_the_master_count_once(
+    spark: Any, topic: EmbeddedWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "PART_ROWS", 20)
+    append(topic, 0, *(click("ada", second) for second in range(1, 101)), b"{")
+    append(topic, 1, click("bob", 7), click("cyd", 8))
+    feed = archived(spark, topic, tmp_path / "master")
+    wanted = PositionRange(Position((10, 0)), Position((101, 2)))
+    assert over_master(spark, feed, wanted) == {"Ada": 90, "Bob": 1}
+    assert over_master(spark, feed, PositionRange(wanted.upper, wanted.upper)) == {}
+
+
+def test_a_damaged_file_of_the_master_is_named_by_its_own_error(
+    spark: Any, topic: EmbeddedWriter, tmp_path: Path
+) -> None:
+    append(topic, 0, click("ada", 1))
+    feed = archived(spark, topic, tmp_path / "master")
+    [file] = feed.table.newest().files
+    Path(file.path).write_bytes(b"PAR1")
+    with pytest.raises(CorruptMaster, match="its bytes have changed"):
+        over_master(spark, feed, PositionRange(Position((0, 0)), Position((1, 0))))
