@@ -112,7 +112,8 @@ def nested(type: str) -> bool:
 
 
 def _quoted(name: str) -> str:
-    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    # Python's identifiers have characters that are not part of a name in SQL.
+    return name if name.isascii() and name.isidentifier() else "`" + name.replace("`", "``") + "`"
 
 
 @dataclass(frozen=True, slots=True)

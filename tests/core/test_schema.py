@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.core.aggregate.model import BIGINT, DOUBLE
@@ -53,6 +53,7 @@ SPELLINGS = {
 }
 
 
+@example(Type.struct_of(("A\U000e0100", Type("STRING"))))
 @given(NESTED)
 def test_type_survives_the_way_to_spark_and_back(type: Type) -> None:
     assert Type.parse(type.spark) == type
