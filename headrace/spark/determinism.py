@@ -9,6 +9,7 @@ tests/spark/test_determinism.py checks each of Spark's functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from py4j.java_gateway import JavaObject
@@ -32,16 +33,14 @@ def nondeterministic_part(frame: DataFrame, sql: str) -> str | None:
     """The first part of a query that is not deterministic, as it is written in SQL; None if there
     is none. `sql` is the text of the query.
     """
-    jvm: Any = frame.sparkSession._jvm
     plan: JavaObject = frame._jdf.queryExecution().analyzed()
-    present = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    present, plain, settled = _known(frame.sparkSession._jvm)
     if plan.containsPattern(present):
         return _innermost(plan, lambda part: bool(part.containsPattern(present)))
-    if not all(node.deterministic() for node in _nodes(plan)):
+    if not plan.deterministic():
         return _innermost(plan, lambda part: not part.deterministic())
     if _ENCRYPTS in sql.lower() and any(map(_salted, _calls(plan, _ENCRYPTS))):
         return f"{_ENCRYPTS}() without an initialization vector"
-    plain, settled = (_rule(jvm, name) for name in _RULES)
     written_out = plain.apply(plan)
     return None if settled.apply(written_out).fastEquals(written_out) else "a text such as 'now'"
 
@@ -82,6 +81,13 @@ def _nodes(plan: JavaObject) -> Iterator[JavaObject]:
     yield plan
     for child in elements(plan.children()):
         yield from _nodes(child)
+
+
+@cache  # each name in Java costs a request to the JVM, and every query of a project is checked
+def _known(jvm: Any) -> tuple[JavaObject, ...]:
+    """The pattern of expressions that depend on the present, and the rules."""
+    present = jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()
+    return present, *(_rule(jvm, name) for name in _RULES)
 
 
 def _rule(jvm: Any, name: str) -> JavaObject:
