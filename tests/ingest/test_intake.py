@@ -12,7 +12,7 @@ from headrace.core.errors import DiskFull, LimitReached
 from headrace.core.time import DAY, SECOND
 from headrace.ingest.disk import DiskGuard
 from headrace.ingest.intake import Counters, Intake, Receipt, split_lines
-from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.files import Files
 from headrace.log.embedded.writer import EmbeddedWriter
 
 from .conftest import Bench, HeldClock, settings, stream
@@ -108,7 +108,7 @@ def test_nothing_is_taken_while_the_disk_is_nearly_full(bench: Bench) -> None:
     assert bench.logged() == []
 
 
-class FullDisk(OsFiles):
+class FullDisk(Files):
     """A disk that takes nothing more while `full`."""
 
     full = False
