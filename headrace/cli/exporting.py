@@ -5,6 +5,7 @@ tests/cli/test_exporting.py writes and reads each kind of file.
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from headrace.cli.folder import local_state
@@ -18,10 +19,7 @@ def export(folder: Path, view: str, path: Path) -> Report:
     from headrace.serving.sqlite import Sqlite
 
     layout, _ = local_state(folder)
-    db = Sqlite(layout.store)
-    try:
+    with closing(Sqlite(layout.store)) as db:
         rows = export_view(db, view, path)
-    finally:
-        db.close()
     document = {"view": view, "file": str(path), "rows": rows}
     return Report(document, [f"wrote {plural(rows, 'row')} of {view} to {path}"])

@@ -12,11 +12,12 @@ from headrace.audit.replay import replay_row
 from headrace.audit.row_trace import RowTrace, open_trace, read_row
 from headrace.audit.trace import Replay, Why
 from headrace.audit.why import explain_row
-from headrace.core.errors import NotFound, NotReady, Unsupported
+from headrace.core.errors import NotFound, Unsupported
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.log.opening import open_reader
 from headrace.run.compiling import functions_of
+from headrace.serving.catalog import required_plan
 from headrace.serving.conditions import Keys
 from headrace.serving.sqlite_store import SqliteStore
 
@@ -39,9 +40,7 @@ class RowTracer:
 
     @contextmanager
     def _traced(self, name: str, keys: Keys, window: str | None) -> Iterator[RowTrace]:
-        plan = self.store.deployed()
-        if plan is None:
-            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+        plan = required_plan(self.store.deployed())
         view = plan.view(name)
         if view is None:
             known = ", ".join(view.name for view in plan.shown_views) or "none"

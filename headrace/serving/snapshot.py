@@ -18,7 +18,7 @@ from headrace.core.errors import NotReady
 from headrace.serving import catalog
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.carried import needs_rebase, set_aside_keys
-from headrace.serving.catalog import provisional, read_plan, read_tables
+from headrace.serving.catalog import provisional, read_plan, read_tables, required_plan
 from headrace.serving.commits import commit_number
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
@@ -59,10 +59,7 @@ class Snapshot:
 
     @staticmethod
     def of(db: Transaction) -> Snapshot:
-        plan = read_plan(db)
-        if plan is None:
-            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return Snapshot(commit_number(db), plan)
+        return Snapshot(commit_number(db), required_plan(read_plan(db)))
 
     def live(self, db: Transaction | None, name: str) -> ViewPlan:
         """The live version of a view."""
