@@ -22,7 +22,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
-from headrace.core.meters import REGISTRY
+from headrace.core.meters import REGISTRY, family
 from headrace.core.version import __version__
 from headrace.run.rule_metrics import RuleCollector
 from headrace.serving.alert_metrics import AlertMetrics
@@ -105,39 +105,34 @@ class _StatusCollector(Collector):
     def _problems(self) -> Metric:
         found = Counter(problem.level for problem in self.status.problems)
         meaning = "problems of the status: bad is failing, warn is slow or behind"
-        metric = GaugeMetricFamily("headrace_problems", meaning, labels=["level"])
-        for level in ("bad", "warn"):
-            metric.add_metric([level], float(found[level]))
-        return metric
+        samples = [([level], found[level]) for level in ("bad", "warn")]
+        return family(GaugeMetricFamily, "headrace_problems", meaning, ["level"], samples)
 
     def _streams(self) -> Iterator[Metric]:
-        for table, family in (
+        streams = self.status.streams
+        for table, kind in (
             (_STREAM_GAUGES, GaugeMetricFamily),
             (_STREAM_COUNTERS, CounterMetricFamily),
         ):
             for name, (meaning, value) in table.items():
-                metric = family(name, meaning, labels=["stream"])
-                for stream in self.status.streams:
-                    if (number := value(stream)) is not None:
-                        metric.add_metric([stream.name], float(number))
-                yield metric
-        mark = GaugeMetricFamily(
+                samples = [([stream.name], value(stream)) for stream in streams]
+                yield family(kind, name, meaning, ["stream"], samples)
+        yield family(
+            GaugeMetricFamily,
             "headrace_log_durable_offset",
             "offset up to which a partition's log is durable",
-            labels=["stream", "partition"],
+            ["stream", "partition"],
+            [
+                ([s.name, str(partition)], end)
+                for s in streams
+                for partition, end in enumerate(s.end)
+            ],
         )
-        for stream in self.status.streams:
-            for partition, end in enumerate(stream.end):
-                mark.add_metric([stream.name, str(partition)], float(end))
-        yield mark
 
     def _views(self) -> Iterator[Metric]:
         for name, (meaning, value) in _VIEW_GAUGES.items():
-            metric = GaugeMetricFamily(name, meaning, labels=["view"])
-            for view in self.status.views:
-                if (number := value(view)) is not None:
-                    metric.add_metric([view.name], float(number))
-            yield metric
+            samples = [([view.name], value(view)) for view in self.status.views]
+            yield family(GaugeMetricFamily, name, meaning, ["view"], samples)
 
 
 def _disk(state: Path) -> Iterator[Metric]:
@@ -150,9 +145,7 @@ def _disk(state: Path) -> Iterator[Metric]:
 
 
 def _one(name: str, meaning: str, value: float) -> Metric:
-    metric = GaugeMetricFamily(name, meaning)
-    metric.add_metric([], float(value))
-    return metric
+    return family(GaugeMetricFamily, name, meaning, (), [((), value)])
 
 
 def _seconds(ms: int | None) -> float | None:

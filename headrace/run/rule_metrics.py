@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from headrace.api.rule_service import RuleStatus
+from headrace.core.meters import family
 from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
 _ACTION_GAUGES: dict[str, tuple[str, Callable[[DeliveryMetrics], float]]] = {
@@ -35,28 +36,19 @@ class RuleCollector(Collector):
         self.raised = {(rule.name, rule.severity): 0 for rule in rules} | tally.raised
 
     def collect(self) -> Iterator[Metric]:
-        labels = ["rule", "severity"]
-        raised = CounterMetricFamily("headrace_alerts_raised", "alerts raised", labels=labels)
-        for pair, count in self.raised.items():
-            raised.add_metric(pair, float(count))
-        yield raised
+        labels, raised = ["rule", "severity"], self.raised.items()
+        yield family(CounterMetricFamily, "headrace_alerts_raised", "alerts raised", labels, raised)
         yield from self.notifications()
-        live = GaugeMetricFamily("headrace_watches_live", "watches that have not ended")
-        live.add_metric([], float(self.tally.watches))
-        yield live
-        matches = CounterMetricFamily("headrace_watches_matches", "matches of all watches")
-        matches.add_metric([], float(self.tally.matches))
-        yield matches
+        live, matches = [((), self.tally.watches)], [((), self.tally.matches)]
+        meaning = "watches that have not ended"
+        yield family(GaugeMetricFamily, "headrace_watches_live", meaning, (), live)
+        meaning = "matches of all watches"
+        yield family(CounterMetricFamily, "headrace_watches_matches", meaning, (), matches)
 
     def notifications(self) -> Iterator[Metric]:
-        delivered = CounterMetricFamily(
-            "headrace_notifications_delivered", "notifications delivered", labels=["action"]
-        )
-        for kind, sent in self.tally.sent.items():
-            delivered.add_metric([kind], float(sent.delivered))
-        yield delivered
+        name, meaning = "headrace_notifications_delivered", "notifications delivered"
+        delivered = [([kind], sent.delivered) for kind, sent in self.tally.sent.items()]
+        yield family(CounterMetricFamily, name, meaning, ["action"], delivered)
         for name, (meaning, value) in _ACTION_GAUGES.items():
-            gauge = GaugeMetricFamily(name, meaning, labels=["action"])
-            for kind, sent in self.tally.sent.items():
-                gauge.add_metric([kind], float(value(sent)))
-            yield gauge
+            samples = [([kind], value(sent)) for kind, sent in self.tally.sent.items()]
+            yield family(GaugeMetricFamily, name, meaning, ["action"], samples)
