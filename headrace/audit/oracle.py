@@ -25,12 +25,12 @@ from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.serving.carried import needs_rebase
-from headrace.serving.catalog import live_plan, provisional
+from headrace.serving.catalog import live_plan
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
 from headrace.serving.read import read_view_rows
 from headrace.serving.shed_epochs import read_shed_epochs
+from headrace.serving.snapshot import is_provisional
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, ShedEpoch, StreamState
 
@@ -79,7 +79,7 @@ def _answer(
         rows = read_view_rows(db, plan)
         stream = read_stream(db, plan.stream)
         shed = list(read_shed_epochs(db, plan.stream, stream.boundary))
-        final = not (provisional(db, plan.recompute) or needs_rebase(db, plan.recompute))
+        final = not is_provisional(db, plan.recompute)
         return plan, stream, shed, rows, final
 
 
