@@ -52,10 +52,7 @@ class _RuleClauses(NotifyClauses):
         if self.suppress_us <= 0:
             raise self.tokens.wrong("an interval must be longer than nothing", origin)
         if self.tokens.accept("PER"):
-            columns = [self.tokens.name("a column")]
-            while self.tokens.accept(","):
-                columns.append(self.tokens.name("a column"))
-            self.per = tuple(columns)
+            self.per = self.tokens.listed(lambda: self.tokens.name("a column"))
 
     def _coupling(self) -> None:
         origin, word = self.tokens.origin, self.tokens.word().lower()
