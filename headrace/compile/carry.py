@@ -72,21 +72,14 @@ def is_carried(resolved: ResolvedQuery) -> bool:
     return running or definition.makes_rows
 
 
-def carried_stream(
-    resolved: ResolvedQuery, source: exp.Select, time: str | None, name: str, analyse: Analyse
-) -> CarriedStream:
-    """Compile a stream with OVER. `source` is its SELECT with the streams below inlined; `time` the
-    event time column of its stream; `name` the relation of the fold's rows.
-    """
-    return _CarryCompiler(resolved, source, time, name, analyse).compile()
-
-
 @dataclass(slots=True)
-class _CarryCompiler:
+class CarryCompiler:
+    """Compiles a stream with OVER."""
+
     resolved: ResolvedQuery
-    source: exp.Select
-    time: str | None
-    name: str
+    source: exp.Select  # its SELECT with the streams below inlined
+    time: str | None  # the event time column of its stream
+    name: str  # the relation of the fold's rows
     analyse: Analyse
     inputs: dict[str, str] = field(default_factory=dict)  # SQL over an event -> column of the fold
     steps: dict[str, StepPlan] = field(default_factory=dict)  # text of a call -> its step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.carry import CarriedStream, carried_stream, is_carried, window_fold
+from headrace.compile.carry import CarriedStream, CarryCompiler, is_carried, window_fold
 from headrace.compile.context import CompileContext
 from headrace.compile.derive import NO_STREAMS, base_streams, inline_streams, streams_below
 from headrace.compile.lower import Fold
@@ -41,7 +41,7 @@ def carried_for(context: CompileContext, resolved: ResolvedQuery, reader: str) -
     elif resolved.definition.threshold:
         made = threshold_stream(resolved, source, time, name, analyse)
     else:
-        made = carried_stream(resolved, source, time, name, analyse)
+        made = CarryCompiler(resolved, source, time, name, analyse).compile()
     context.analyser.relation(made.plan.name, made.ddl)
     return made
 
