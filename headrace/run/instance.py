@@ -44,9 +44,8 @@ from headrace.ingest.intake import Receipt
 from headrace.run.added_definitions import with_rules, with_watches
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.deployment import Deployment, RunContext
-from headrace.run.health import FLOWING, disk_problems, with_health
+from headrace.run.health import FLOWING, HealthMonitor, disk_problems, with_health
 from headrace.run.health import problems_of as problems_of_flow
-from headrace.run.health_monitor import HealthMonitor
 from headrace.run.lineage_publisher import publisher_of
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
