@@ -1,7 +1,8 @@
 """Metrics for Prometheus: those of the status, which are read from the store on scrape, and the
 counters and histograms of this process (headrace/core/meters.py).
 
-tests/run/test_metrics.py checks every name, unit and label; docs/metrics.md lists them.
+tests/run/test_metrics.py checks every name, unit and label, tests/run/test_rule_metrics.py those of
+rules, notifications and watches; docs/metrics.md lists them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -21,11 +22,11 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from headrace.api.rule_service import RuleStatus
 from headrace.api.service import ProjectStatus, StreamStatus, ViewStatus
 from headrace.core.meters import REGISTRY, family
 from headrace.core.version import __version__
-from headrace.run.rule_metrics import RuleCollector
-from headrace.serving.alert_metrics import AlertMetrics
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
 Numbers = dict[str, tuple[str, Callable[[StreamStatus], float | None]]]
 
@@ -150,3 +151,46 @@ def _one(name: str, meaning: str, value: float) -> Metric:
 
 def _seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
+
+
+_ACTION_GAUGES: dict[str, tuple[str, Callable[[DeliveryMetrics], float]]] = {
+    "headrace_notifications_waiting": (
+        "notifications that are still to be delivered",
+        lambda s: s.waiting,
+    ),
+    "headrace_notifications_failed": (
+        "notifications that were given up and can be retried",
+        lambda s: s.failed,
+    ),
+    "headrace_notifications_oldest_waiting_seconds": (
+        "how long the oldest waiting notification has waited",
+        lambda s: s.oldest_s,
+    ),
+}
+
+
+class RuleCollector(Collector):
+    """Counts alerts, notifications and matches of watches."""
+
+    def __init__(self, rules: Sequence[RuleStatus], tally: AlertMetrics) -> None:
+        self.tally = tally
+        # A rule without alerts is exported as zero, so that its first alert is an increase.
+        self.raised = {(rule.name, rule.severity): 0 for rule in rules} | tally.raised
+
+    def collect(self) -> Iterator[Metric]:
+        labels, raised = ["rule", "severity"], self.raised.items()
+        yield family(CounterMetricFamily, "headrace_alerts_raised", "alerts raised", labels, raised)
+        yield from self.notifications()
+        live, matches = [((), self.tally.watches)], [((), self.tally.matches)]
+        meaning = "watches that have not ended"
+        yield family(GaugeMetricFamily, "headrace_watches_live", meaning, (), live)
+        meaning = "matches of all watches"
+        yield family(CounterMetricFamily, "headrace_watches_matches", meaning, (), matches)
+
+    def notifications(self) -> Iterator[Metric]:
+        name, meaning = "headrace_notifications_delivered", "notifications delivered"
+        delivered = [([kind], sent.delivered) for kind, sent in self.tally.sent.items()]
+        yield family(CounterMetricFamily, name, meaning, ["action"], delivered)
+        for name, (meaning, value) in _ACTION_GAUGES.items():
+            samples = [([kind], value(sent)) for kind, sent in self.tally.sent.items()]
+            yield family(GaugeMetricFamily, name, meaning, ["action"], samples)
