@@ -28,9 +28,8 @@ from headrace.serving.answer import Answer, AsOf, column_info, rows_as_objects
 from headrace.serving.catalog import read_plan
 from headrace.serving.conditions import Condition, Keys, key_conditions, key_of, parse_conditions
 from headrace.serving.database import Database, Transaction
-from headrace.serving.empty_windows import windows_of
 from headrace.serving.engine import NEVER, run
-from headrace.serving.finish import cached_relation, filter_rows, rows_name
+from headrace.serving.finish import cached_relation, filter_rows, rows_name, windows_of
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
 from headrace.serving.merged_rows import storage_rows
 from headrace.serving.order import order_by
@@ -276,11 +275,7 @@ class Reader:
 
 
 def read_view_rows(
-    db: Transaction,
-    plan: ViewPlan,
-    conditions: Sequence[Condition] = (),
-    *,
-    cached: bool = False,
+    db: Transaction, plan: ViewPlan, conditions: Sequence[Condition] = (), *, cached: bool = False
 ) -> list[Row]:
     """All rows of a version of a view that meet the conditions, in storage form; with `cached`,
     from the cache. An audit reads the store.

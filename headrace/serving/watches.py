@@ -160,8 +160,7 @@ def start_watches(db: Transaction, shape: str, position: Position) -> None:
     upper position of those that have ended.
     """
     db.execute(
-        "UPDATE _watches SET lower = ? WHERE shape = ? AND lower IS NULL",
-        (str(position), shape),
+        "UPDATE _watches SET lower = ? WHERE shape = ? AND lower IS NULL", (str(position), shape)
     )
     db.execute(
         "UPDATE _watches SET upper = ? WHERE shape = ? AND upper IS NULL AND state <> 'active'",
