@@ -33,6 +33,7 @@ from headrace.run.observatory.observed_project import ObservedProject
 RUNNING, DEGRADED = "running", "degraded"
 FLOWING = frozenset({"source", "log", "master", "speed"})
 JUDGED = FLOWING | {"table", "view", "rule", "sink"}
+CHECK_S, SHARE = 1.0, 10
 
 
 def with_health(service: ObservedProject, plan: Plan | None, found: ProjectStatus) -> ProjectStatus:
@@ -81,9 +82,6 @@ def _node_problems(
         if metrics is not None and metrics.health in ("warn", "bad"):
             details = metrics.what, metrics.reason, metrics.health, metrics.since
             yield Problem(node.kind, node.name, *details)
-
-
-CHECK_S, SHARE = 1.0, 10
 
 
 class HealthMonitor:

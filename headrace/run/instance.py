@@ -74,11 +74,7 @@ class Instance(ProjectService):
     """`Service` of a project that runs in this process."""
 
     def __init__(
-        self,
-        project: Project,
-        report: Report,
-        turn: int = 0,
-        server_key: bytes | None = None,
+        self, project: Project, report: Report, turn: int = 0, server_key: bytes | None = None
     ) -> None:
         layout = Layout.of(project)
         hide_paths(project.folder, project.state)

@@ -203,22 +203,12 @@ class ProjectService(Deployer):
         return {name for read in found.reads for name in self._sources(plan, read)}
 
     def why(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
+        self, view: str, keys: Keys | None = None, *, window: str | None = None, limit: int = LISTED
     ) -> Why:
         return self.traces.why(view, keys or {}, window, limit)
 
     def replay(
-        self,
-        view: str,
-        keys: Keys | None = None,
-        *,
-        window: str | None = None,
-        limit: int = LISTED,
+        self, view: str, keys: Keys | None = None, *, window: str | None = None, limit: int = LISTED
     ) -> Replay:
         return self.traces.replay(view, keys or {}, window, limit)
 
