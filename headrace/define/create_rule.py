@@ -17,19 +17,11 @@ def read_rule(tokens: TokenCursor, name: str, origin: Origin) -> RuleDefinition:
     """The rule whose name has been read."""
     clauses = _RuleClauses(tokens)
     said = read_select_statement(tokens, f"rule '{name}'", clauses)
+    statement = name, said.text, said.query, origin, said.origin
     return RuleDefinition(
-        name,
-        said.text,
-        said.query,
-        origin,
-        said.origin,
-        clauses.severity,
-        clauses.suppress_us,
-        clauses.per,
-        clauses.destinations,
-        clauses.coupling,
-        clauses.corrections,
-    )
+        *statement, clauses.severity, clauses.destinations, clauses.suppress_us, clauses.per,
+        clauses.coupling, clauses.corrections,
+    )  # fmt: skip
 
 
 class _RuleClauses(NotifyClauses):
