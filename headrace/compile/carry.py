@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from headrace.compile.carried_value import carried_sql, carried_type
-from headrace.compile.fold_inputs import require_event_time
+from headrace.compile.fold_inputs import carried_sql, carried_type, require_event_time
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.plan import CarryPlan, StepPlan
 from headrace.compile.resolve import ResolvedQuery
@@ -139,8 +138,7 @@ class CarryCompiler:
         step = STEPS.get(name)
         if step is None:
             raise self.unsupported(
-                f"{name} is not supported with OVER",
-                f"supported are {STEP_NAMES}.",
+                f"{name} is not supported with OVER", f"supported are {STEP_NAMES}."
             )
         arguments = _arguments(function)
         columns, parameters = arguments[: step.columns], arguments[step.columns :]
