@@ -23,8 +23,7 @@ Home = Annotated[
     typer.Option(metavar="DIR", help="the domain's folder; else HEADRACE_HOME, else ~/.headrace"),
 ]
 Id = Annotated[
-    str | None,
-    typer.Option("--id", help="the command's id; a command is executed once per id"),
+    str | None, typer.Option("--id", help="the command's id; a command is executed once per id")
 ]
 Cores = Annotated[int | None, typer.Option(min=1, help="cores of its Spark")]
 Memory = Annotated[str | None, typer.Option(metavar="2g", help="memory of its driver")]
