@@ -27,16 +27,10 @@ from headrace.define.dialect import parse_select, sql_of
 
 STEP_NAMES = ", ".join(STEPS)
 _NODES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.RowNumber: "row_number",
-    exp.FirstValue: "first_value",
-    exp.LastValue: "last_value",
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
+    exp.RowNumber: "row_number", exp.FirstValue: "first_value", exp.LastValue: "last_value",
     exp.Lag: "lag",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,20 +20,11 @@ from headrace.core.schema import Type
 
 TIME, _ZONELESS = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 _ARROW = {
-    "STRING": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "TIMESTAMP": TIME,
-    "TIMESTAMP_NTZ": _ZONELESS,
-    "DATE": pa.date32(),
-    "BINARY": pa.binary(),
+    "STRING": pa.string(), "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(),
+    "INT": pa.int32(), "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
+    "TIMESTAMP": TIME, "TIMESTAMP_NTZ": _ZONELESS, "DATE": pa.date32(), "BINARY": pa.binary(),
     "VARIANT": pa.string(),  # its JSON text, which Spark parses
-}
+}  # fmt: skip
 # These come as text and may still be refused here.
 _PARSED = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 _TIME_CHARS_MIN = len("2026-01-01T00")
