@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from headrace.compile.plan import ViewPlan
 from headrace.serving.commits import record_changed
-from headrace.serving.merge import GROUP
+from headrace.serving.merge import GROUP, stored_rows
 from headrace.serving.merged_rows import read_stored
-from headrace.serving.rows import stored_rows
 from headrace.serving.runs import Layer, add_rows, drop_rows
 from headrace.serving.sqlite_store import SqliteStore
 

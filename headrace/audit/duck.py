@@ -12,13 +12,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from headrace.audit.duck_aggregates import SEQ, duckdb_call
-from headrace.audit.ordered import (
-    check_comparable,
-    is_ordered,
-    number_events,
-    ordered_over,
-    timed,
-)
+from headrace.audit.ordered import check_comparable, is_ordered, number_events, ordered_over, timed
 from headrace.audit.windows import NAMES, DuckWindows, is_window, windows_of
 from headrace.compile.plan import WINDOW, OutputPlan, ViewPlan
 from headrace.core.origin import Origin

@@ -16,21 +16,22 @@ from typing import Any
 from headrace.audit.aggregated import aggregated
 from headrace.audit.compare import compare
 from headrace.audit.duck import oracle_sql
-from headrace.audit.duck_types import duck_columns, duck_type
 from headrace.audit.events import register_stream
 from headrace.audit.ordered import NotComparable
 from headrace.audit.raw_json import register_raw_json
+from headrace.certified.types import duck_type
 from headrace.compile.plan import Plan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
+from headrace.core.schema import Type
 from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.serving.carried import needs_rebase
-from headrace.serving.catalog import live_plan, provisional
+from headrace.serving.catalog import live_plan
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
 from headrace.serving.read import read_view_rows
 from headrace.serving.shed_epochs import read_shed_epochs
+from headrace.serving.snapshot import is_provisional
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, ShedEpoch, StreamState
 
@@ -79,7 +80,7 @@ def _answer(
         rows = read_view_rows(db, plan)
         stream = read_stream(db, plan.stream)
         shed = list(read_shed_epochs(db, plan.stream, stream.boundary))
-        final = not (provisional(db, plan.recompute) or needs_rebase(db, plan.recompute))
+        final = not is_provisional(db, plan.recompute)
         return plan, stream, shed, rows, final
 
 
@@ -121,8 +122,20 @@ def _table_sql(table: TablePlan, folder: Path) -> str:
     return f"SELECT * FROM read_csv('{path}', header = {header}, columns = {{{types}}})"
 
 
+def duck_columns(ddl: str) -> dict[str, str]:
+    """The columns of a table and their types, from the DDL that Spark gets.
+
+    >>> duck_columns("`a` STRING, `b` MAP<STRING, INT>")
+    {'a': 'VARCHAR', 'b': 'MAP(VARCHAR, INTEGER)'}
+    """
+    # As the fields of a struct, in which a VARIANT cannot be.
+    whole = Type.parse(f"STRUCT<{ddl.replace('` VARIANT', '` STRING')}>")
+    return {field.name: duck_type(field.type.spark) for field in whole.fields}
+
+
 def _register(connection: Any, function: FunctionDefinition) -> None:
-    takes, returns = [duck_type(type) for type in function.takes], duck_type(function.returns)
+    takes = [duck_type(type.spark) for type in function.takes]
+    returns = duck_type(function.returns.spark)
     body = function.body if function.kind == "arrow" else _with_pandas(function.body)
     connection.create_function(
         function.name,

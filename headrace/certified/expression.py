@@ -6,7 +6,6 @@ and a condition. What is not supported is refused by name.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -38,7 +37,7 @@ from headrace.certified.operators import (
 )
 from headrace.certified.typed import TypedSql, combine, not_available, text_literal
 from headrace.certified.types import BOOLEAN, STRING, VOID, has_equality, has_order, widest
-from headrace.core.errors import BadQuery, LimitReached
+from headrace.core.errors import BadQuery, LimitReached, did_you_mean
 from headrace.define.dialect import sql_of
 
 _ARITHMETIC: dict[type[exp.Expr], str] = {
@@ -274,9 +273,8 @@ class Expressions:
         if SYNONYMS.get(name, name) in aggregates:
             return self._aggregate(name, arguments, lambda call: call, windowed=False)
         if name not in scalars:
-            close = difflib.get_close_matches(name, [*scalars, *aggregates], 1, 0.75)
             listed = "docs/functions.md lists the functions that are."
-            hint = f"did you mean '{close[0]}'?" if close else listed
+            hint = did_you_mean(name, [*scalars, *aggregates], listed, cutoff=0.75)
             raise not_available(f"'{name}'", hint)
         return self._scalar(name, [self.compile(argument) for argument in arguments])
 

@@ -7,7 +7,6 @@ left to DuckDB's own implicit casts. tests/certified/test_select.py compares que
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -22,7 +21,7 @@ from headrace.certified.scope import AliasedRelation, Scope, of_column
 from headrace.certified.typed import TypedSql, not_available, quoted
 from headrace.certified.types import VOID, can_group, has_equality, wider
 from headrace.core.aggregate import largest_error
-from headrace.core.errors import BadQuery, HeadraceError, LimitReached, UnknownColumn
+from headrace.core.errors import BadQuery, HeadraceError, LimitReached, UnknownColumn, did_you_mean
 from headrace.core.origin import Origin
 from headrace.define.dialect import sql_of
 
@@ -87,8 +86,7 @@ class _Environment:
             return self.tables[name]
         found = None if table.db else self.context.find(name)
         if found is None:
-            close = difflib.get_close_matches(table.name, self.context.known, 1)
-            hint = f"did you mean '{close[0]}'?" if close else None
+            hint = did_you_mean(table.name, self.context.known)
             raise BadQuery(f"there is no view '{table.name}'", hint=hint)
         self.context.used[name] = None
         return found
@@ -123,11 +121,10 @@ class _Names:
         if whole is not None:
             return no_field(whole, last)
         names = list(dict.fromkeys([*self.scope.names(), *self.given]))
-        close = difflib.get_close_matches(node.name, names, 1)
         return UnknownColumn(
             f"there is no column '{node.sql()}'",
             detail=f"there are: {', '.join(names)}." if names else None,
-            hint=f"did you mean '{close[0]}'?" if close else None,
+            hint=did_you_mean(node.name, names),
         )
 
 

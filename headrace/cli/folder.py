@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.core.errors import NotFound
+from headrace.core.errors import NotFound, did_you_mean
 
 if TYPE_CHECKING:
     from headrace.api.service import Service
@@ -84,9 +84,6 @@ def _of_a_server(job: str) -> Service:
     return find_server(None, None).open_job(job)
 
 
-def name_hint(name: str, known: list[str]) -> str:
+def name_hint(name: str, known: list[str]) -> str | None:
     """A hint for an unknown name."""
-    import difflib
-
-    close = difflib.get_close_matches(name, known, 1)
-    return f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(known) or 'none'}."
+    return did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}.")

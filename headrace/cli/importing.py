@@ -11,11 +11,10 @@ from pathlib import Path
 
 from headrace.cli.failure import show
 from headrace.cli.report import Report, good, unwrapped
+from headrace.cli.rules import read_text
 from headrace.client.formats import plural
 from headrace.core.errors import BadRequest
 from headrace.define.sigma.script import MADE_BY, SigmaScript, translate
-
-FILE_BYTES_MAX = 1 << 20
 
 
 def sigma(
@@ -27,7 +26,7 @@ def sigma(
             raise BadRequest(
                 f"'{name}' is not a valid name: use letters, digits and '_', a letter first"
             )
-    texts = [(str(file), _text(file)) for file in dict.fromkeys(files)]
+    texts = [(str(file), read_text(file, "utf-8-sig")) for file in dict.fromkeys(files)]
     script = translate(texts, stream=stream, time=time, keywords_in=keywords_in)
     if output is not None and script.sql:
         _write(output, script.sql)
@@ -54,15 +53,6 @@ def show_errors(report: Report) -> None:
     """Show on stderr what was not translated, so that stdout is SQL and nothing else."""
     for fields in report.document["errors"]:
         show(fields, json=False)
-
-
-def _text(file: Path) -> str:
-    try:
-        if file.stat().st_size > FILE_BYTES_MAX:
-            raise BadRequest(f"{file} is larger than {FILE_BYTES_MAX:,} bytes")
-        return file.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadRequest(f"{file} cannot be read: {error}") from error
 
 
 def _write(output: Path, sql: str) -> None:

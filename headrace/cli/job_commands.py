@@ -4,6 +4,7 @@ options; what they do is in cli/jobs.py and cli/serving.py.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -22,8 +23,7 @@ Home = Annotated[
     typer.Option(metavar="DIR", help="the domain's folder; else HEADRACE_HOME, else ~/.headrace"),
 ]
 Id = Annotated[
-    str | None,
-    typer.Option("--id", help="the command's id; a command is executed once per id"),
+    str | None, typer.Option("--id", help="the command's id; a command is executed once per id")
 ]
 Cores = Annotated[int | None, typer.Option(min=1, help="cores of its Spark")]
 Memory = Annotated[str | None, typer.Option(metavar="2g", help="memory of its driver")]
@@ -115,36 +115,24 @@ def show(job: Job, server: Server = None, home: Home = None, json: Json = False)
     return body.show_job(body.server_address(server, home), job).print(json)
 
 
-@job_app.command()
-def cancel(
-    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
-) -> int:
-    """Stop a job permanently; its state and versions are kept."""
-    return _switch("cancel", job, server, home, id, json)
+def _switch(verb: str) -> Callable[..., int]:
+    def command(
+        job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
+    ) -> int:
+        from headrace.cli import jobs as body
+
+        return body.switch(body.server_address(server, home), job, verb, id).print(json)
+
+    return command
 
 
-@job_app.command()
-def restart(
-    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
-) -> int:
-    """Restart a job's process; also one that has failed."""
-    return _switch("restart", job, server, home, id, json)
-
-
-@job_app.command()
-def pause(
-    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
-) -> int:
-    """Stop a job until it is resumed; it still answers reads."""
-    return _switch("pause", job, server, home, id, json)
-
-
-@job_app.command()
-def resume(
-    job: Job, server: Server = None, home: Home = None, id: Id = None, json: Json = False
-) -> int:
-    """Resume a paused job."""
-    return _switch("resume", job, server, home, id, json)
+for verb, meaning in (
+    ("cancel", "Stop a job permanently; its state and versions are kept."),
+    ("restart", "Restart a job's process; also one that has failed."),
+    ("pause", "Stop a job until it is resumed; it still answers reads."),
+    ("resume", "Resume a paused job."),
+):
+    job_app.command(verb, help=meaning)(_switch(verb))
 
 
 @job_app.command()
@@ -159,11 +147,3 @@ def logs(
     from headrace.cli import jobs as body
 
     return body.logs(body.server_address(server, home), job, tail).print(json)
-
-
-def _switch(
-    verb: str, job: str, server: str | None, home: Path | None, id: str | None, json: bool
-) -> int:
-    from headrace.cli import jobs as body
-
-    return body.switch(body.server_address(server, home), job, verb, id).print(json)

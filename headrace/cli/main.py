@@ -19,13 +19,10 @@ import typer
 from typer.core import TyperGroup
 
 from headrace.cli import job_commands
-from headrace.cli.alert_commands import alerts_app
 from headrace.cli.failure import run_command
-from headrace.cli.import_commands import import_app
 from headrace.cli.options import Folder, Json, OfHome, OfServer, ProjectOption
-from headrace.cli.rule_commands import rule_app
+from headrace.cli.rule_commands import alerts_app, import_app, rule_app, watch_app
 from headrace.cli.user_commands import grant_app, token_app, user_app
-from headrace.cli.watch_commands import watch_app
 from headrace.core.version import __version__
 from headrace.define.folder import find_project_folder
 
@@ -209,7 +206,7 @@ def export(
     json: Json = False,
 ) -> int:
     """Write all rows of a view to a file for other tools."""
-    from headrace.cli import exporting as body
+    from headrace.cli import maintenance as body
 
     return body.export(find_project_folder(project), view, file).print(json)
 
@@ -329,7 +326,7 @@ def backup(
     json: Json = False,
 ) -> int:
     """Copy the state into a folder, while it is running or stopped."""
-    from headrace.cli import backups as body
+    from headrace.cli import maintenance as body
 
     return body.backup(find_project_folder(project), target).print(json)
 
@@ -341,7 +338,7 @@ def restore(
     json: Json = False,
 ) -> int:
     """Make a backup the state of a project that has none."""
-    from headrace.cli import backups as body
+    from headrace.cli import maintenance as body
 
     return body.restore(find_project_folder(project), source).print(json)
 

@@ -1,12 +1,14 @@
-"""`headrace rebuild`, `audit`, `verify` and `dead-letters`: maintenance of the stored data.
+"""`headrace rebuild`, `audit`, `verify`, `dead-letters`, `backup`, `restore` and `export`:
+maintenance of the stored data.
 
 An audit that finds a difference exits with 1, so that a script notices. A rebuild that finds one
 has corrected it, so it exits with 0 and shows how many there were.
-tests/cli/test_maintenance.py reads each page.
+tests/cli/test_maintenance.py and tests/cli/test_exporting.py read the pages.
 """
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,7 @@ from headrace.core.errors import BadRequest
 from headrace.serving.store import AuditResult
 
 if TYPE_CHECKING:
+    from headrace.run.backup import Manifest
     from headrace.run.verify import VerifyResult
 
 
@@ -121,3 +124,48 @@ def _letters(letters: list[DeadLetter]) -> RenderableType:
     ]
     heads = ("partition", "offset", "arrived", "reason", "raw")
     return table(*heads, rows=rows, right=heads[:2])
+
+
+def backup(folder: Path, target: Path) -> Report:
+    """Copy the state of a project into a new folder."""
+    from headrace.run.backup import backup
+
+    layout, name = local_state(folder)
+    with spinner("copying, and reading the copy back"):
+        manifest = backup(layout, name, target)
+    return _copied("backed up to", target, manifest)
+
+
+def restore(folder: Path, source: Path) -> Report:
+    """Make a backup the state of a project that has none."""
+    from headrace.run.backup import restore
+
+    layout, _ = local_state(folder, empty=True)
+    with spinner("copying"):
+        manifest = restore(layout, source)
+    return _copied("restored from", source, manifest)
+
+
+def _copied(done: str, place: Path, manifest: Manifest) -> Report:
+    document = {
+        "folder": str(place),
+        "project": manifest.project,
+        "made_at": manifest.made_at,
+        "files": len(manifest.files),
+        "bytes": manifest.bytes,
+    }
+    summary = f"{manifest.project} as of {timestamp(manifest.made_at)}: "
+    summary += f"{plural(len(manifest.files), 'file')}, {size(manifest.bytes)}, "
+    return Report(document, [Text(summary).append(good(f"{done} {place}"))])
+
+
+def export(folder: Path, view: str, path: Path) -> Report:
+    """Write a view's rows into a new file."""
+    from headrace.serving.export import export_view
+    from headrace.serving.sqlite import Sqlite
+
+    layout, _ = local_state(folder)
+    with closing(Sqlite(layout.store)) as db:
+        rows = export_view(db, view, path)
+    document = {"view": view, "file": str(path), "rows": rows}
+    return Report(document, [f"wrote {plural(rows, 'row')} of {view} to {path}"])

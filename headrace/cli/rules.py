@@ -68,12 +68,12 @@ def add(folder: Path, file: Path) -> Report:
     return Report({"rules": found}, lines)
 
 
-def read_text(file: Path) -> str:
+def read_text(file: Path, encoding: str = "utf-8") -> str:
     """The text of a file of definitions."""
     try:
         if file.stat().st_size > FILE_BYTES_MAX:
             raise BadRequest(f"{file} is larger than {FILE_BYTES_MAX:,} bytes")
-        return file.read_text("utf-8")
+        return file.read_text(encoding)
     except (OSError, UnicodeDecodeError) as error:
         raise BadRequest(f"{file} cannot be read: {error}") from error
 

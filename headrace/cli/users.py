@@ -76,11 +76,7 @@ def list_users(target: AccessTarget) -> Report:
     for grant in grants:
         may[grant.user].append(f"{grant.may} on {grant.on}")
     rows = [
-        [
-            user.name,
-            ", ".join(may[user.name]) or "none",
-            f"{timestamp_to_second(user.made_at)} UTC",
-        ]
+        [user.name, ", ".join(may[user.name]) or "none", f"{timestamp_to_second(user.made_at)} UTC"]
         for user in users
     ]
     shown = table("user", "grants", "since", rows=rows) if rows else Text("no users")

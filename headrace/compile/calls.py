@@ -27,34 +27,15 @@ AGGREGATE_NAMES = ", ".join(
     [*(name for name in AGGREGATES if name != "count_distinct"), "count(DISTINCT …)"]
 )
 _NODES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.CountIf: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.Any: "bool_or",
-    exp.ApproxDistinct: "approx_count_distinct",
-    exp.First: "first",
-    exp.FirstValue: "first",
-    exp.Last: "last",
-    exp.LastValue: "last",
-    exp.ApproxQuantile: "percentile_approx",
-    exp.Median: "median",
-    exp.ApproxTopK: "approx_top_k",
-    exp.CovarSamp: "covar_samp",
-    exp.CovarPop: "covar_pop",
-    exp.Corr: "corr",
-    exp.Skewness: "skewness",
-    exp.Kurtosis: "kurtosis",
-}
+    exp.Count: "count", exp.CountIf: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min",
+    exp.Max: "max", exp.Variance: "var_samp", exp.VariancePop: "var_pop", exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp", exp.StddevPop: "stddev_pop", exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or", exp.Any: "bool_or", exp.ApproxDistinct: "approx_count_distinct",
+    exp.First: "first", exp.FirstValue: "first", exp.Last: "last", exp.LastValue: "last",
+    exp.ApproxQuantile: "percentile_approx", exp.Median: "median", exp.ApproxTopK: "approx_top_k",
+    exp.CovarSamp: "covar_samp", exp.CovarPop: "covar_pop", exp.Corr: "corr",
+    exp.Skewness: "skewness", exp.Kurtosis: "kurtosis",
+}  # fmt: skip
 # Aggregates of Spark that sqlglot does not know, besides those of sketches.
 _SPARKS = {
     "bit_and", "bit_or", "bit_xor", "collect_union", "count_min_sketch", "histogram_numeric",

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from headrace.compile.carried_value import carried_sql, carried_type
-from headrace.compile.fold_inputs import require_event_time
+from headrace.compile.fold_inputs import carried_sql, carried_type, require_event_time
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.plan import CarryPlan, StepPlan
 from headrace.compile.resolve import ResolvedQuery
@@ -28,16 +27,10 @@ from headrace.define.dialect import parse_select, sql_of
 
 STEP_NAMES = ", ".join(STEPS)
 _NODES: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.RowNumber: "row_number",
-    exp.FirstValue: "first_value",
-    exp.LastValue: "last_value",
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
+    exp.RowNumber: "row_number", exp.FirstValue: "first_value", exp.LastValue: "last_value",
     exp.Lag: "lag",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +65,14 @@ def is_carried(resolved: ResolvedQuery) -> bool:
     return running or definition.makes_rows
 
 
-def carried_stream(
-    resolved: ResolvedQuery, source: exp.Select, time: str | None, name: str, analyse: Analyse
-) -> CarriedStream:
-    """Compile a stream with OVER. `source` is its SELECT with the streams below inlined; `time` the
-    event time column of its stream; `name` the relation of the fold's rows.
-    """
-    return _CarryCompiler(resolved, source, time, name, analyse).compile()
-
-
 @dataclass(slots=True)
-class _CarryCompiler:
+class CarryCompiler:
+    """Compiles a stream with OVER."""
+
     resolved: ResolvedQuery
-    source: exp.Select
-    time: str | None
-    name: str
+    source: exp.Select  # its SELECT with the streams below inlined
+    time: str | None  # the event time column of its stream
+    name: str  # the relation of the fold's rows
     analyse: Analyse
     inputs: dict[str, str] = field(default_factory=dict)  # SQL over an event -> column of the fold
     steps: dict[str, StepPlan] = field(default_factory=dict)  # text of a call -> its step
@@ -146,8 +132,7 @@ class _CarryCompiler:
         step = STEPS.get(name)
         if step is None:
             raise self.unsupported(
-                f"{name} is not supported with OVER",
-                f"supported are {STEP_NAMES}.",
+                f"{name} is not supported with OVER", f"supported are {STEP_NAMES}."
             )
         arguments = _arguments(function)
         columns, parameters = arguments[: step.columns], arguments[step.columns :]

@@ -8,7 +8,7 @@ tests/plans/error_*rules_*.sql have what is refused, tests/transcripts/rules_*.y
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -17,13 +17,13 @@ from headrace.compile.calls import has_aggregate
 from headrace.compile.cell_sql import cell_sql
 from headrace.compile.decision_cases import Branch, field_items
 from headrace.compile.determinism import refuse_relative_times
+from headrace.compile.lower import Analyse
 from headrace.compile.resolve import ResolvedQuery
 from headrace.core.errors import BadDefinition, HeadraceError, Unsupported
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query, parse_select, sql_of
 from headrace.define.rules import CellTest, DecisionRule, DecisionRules, SqlFragment
 
-Analyse = Callable[[str, Origin], list[tuple[str, str]]]
 _SOURCE = {"expressions", "from_", "joins", "laterals"}
 
 

@@ -81,8 +81,7 @@ def refuse_cycles(plan: Plan, more: Sequence[WatchPlan] = ()) -> None:
         if _reachable(target, next_streams) & {*sources}:
             reads = "its view reads" if who.startswith("sink") else "it reads"
             raise BadDefinition(
-                f"{who} is circular: {reads} events that come from stream '{target}'",
-                origin=origin,
+                f"{who} is circular: {reads} events that come from stream '{target}'", origin=origin
             )
 
 

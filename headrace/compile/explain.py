@@ -8,7 +8,6 @@ tests/cli/test_explain.py reads whole explanations.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 import msgspec
@@ -24,7 +23,7 @@ from headrace.compile.plan import (
     digest,
 )
 from headrace.core.aggregate import Merge, error_text
-from headrace.core.errors import NotFound
+from headrace.core.errors import NotFound, did_you_mean
 from headrace.core.pattern import Threshold
 from headrace.core.subscription import emission
 from headrace.core.time import duration_text
@@ -138,8 +137,7 @@ def estimates_of(view: ViewPlan) -> tuple[Estimate, ...]:
 
 def unknown_view(view: str, known: list[str]) -> NotFound:
     """The error for a view that is not there."""
-    close = difflib.get_close_matches(view, known, 1)
-    hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(known) or 'none'}."
+    hint = did_you_mean(view, known, f"there are: {', '.join(known) or 'none'}.")
     return NotFound(f"there is no view '{view}'", hint=hint)
 
 

@@ -1,22 +1,33 @@
 """The fold of a query: that of a carried stream which it reads, or of a window over ordered events.
 
 Each reader of a carried stream has its own fold, so that state and rows are consistent. A query has
-at most one fold, over one stream. tests/plans/error_spark_over_*.sql have what is refused.
+at most one fold, over one stream. tests/plans/error_spark_over_*.sql and error_spark_processor_*
+have what is refused; tests/transcripts/processor_*.yaml define what a processor means.
 """
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.carry import CarriedStream, carried_stream, is_carried, window_fold
+from headrace.compile.carry import (
+    CarriedStream,
+    CarryCompiler,
+    EventOrder,
+    carried_rows,
+    is_carried,
+    window_fold,
+)
 from headrace.compile.context import CompileContext
 from headrace.compile.derive import NO_STREAMS, base_streams, inline_streams, streams_below
-from headrace.compile.lower import Fold
+from headrace.compile.fold_inputs import declared_keys
+from headrace.compile.lower import Analyse, Fold, select_of
 from headrace.compile.match_recognize import match_stream
-from headrace.compile.processor_stream import processor_stream
+from headrace.compile.plan import CarryPlan, ProcessorPlan
 from headrace.compile.resolve import ResolvedQuery
 from headrace.compile.thresholds import threshold_stream
 from headrace.core.errors import UnknownName, Unsupported
+from headrace.core.event import CUT, HIDDEN, TIME
+from headrace.define.dialect import sql_of
 from headrace.define.processors import ProcessorDefinition
 
 
@@ -41,7 +52,7 @@ def carried_for(context: CompileContext, resolved: ResolvedQuery, reader: str) -
     elif resolved.definition.threshold:
         made = threshold_stream(resolved, source, time, name, analyse)
     else:
-        made = carried_stream(resolved, source, time, name, analyse)
+        made = CarryCompiler(resolved, source, time, name, analyse).compile()
     context.analyser.relation(made.plan.name, made.ddl)
     return made
 
@@ -99,3 +110,26 @@ def _processor(context: CompileContext, resolved: ResolvedQuery) -> ProcessorDef
         hint="processors are classes of functions.py with @processor(…).",
         origin=resolved.definition.query_origin,
     )
+
+
+def processor_stream(
+    resolved: ResolvedQuery,
+    source: exp.Select,
+    time: str | None,
+    name: str,
+    definition: ProcessorDefinition,
+    analyse: Analyse,
+) -> CarriedStream:
+    """Compile a stream of a processor's rows, with the same three parts as any carried stream."""
+    origin, call = resolved.definition.query_origin, resolved.definition.processor
+    assert call is not None
+    columns = [n for n, _ in analyse(sql_of(source), origin) if not n.startswith("_")]
+    keys, alias = declared_keys(resolved, call.keys, columns), resolved.stream_alias
+    time_us = f"unix_micros({alias}.{time})" if time else "0"
+    order = EventOrder(tuple(f"{alias}.{key}" for key in keys), time_us, alias)
+    items = [f"{alias}.{column} AS {column}" for column in (*HIDDEN, *columns)]
+    sql = select_of(source, [*order.items(), *items], [f"{TIME} IS NOT NULL"])
+    outputs = tuple((column, type.spark) for column, type in definition.outputs)
+    plan = CarryPlan(name, sql, processor=ProcessorPlan(call.name, tuple(columns), outputs))
+    passed = [*(f"`{column}`" for column, _ in outputs), *HIDDEN, CUT]
+    return carried_rows(plan, passed, analyse, origin)

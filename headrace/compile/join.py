@@ -56,10 +56,6 @@ class StreamJoin:
     upper_us: int
 
     @property
-    def flow(self) -> str:
-        return f"{self.left.stream}+{self.right.stream}"
-
-    @property
     def numbers(self) -> tuple[int, int]:
         """The indexes of the two streams in the flow; the same in a self-join."""
         return 0, int(self.left.stream != self.right.stream)

@@ -13,14 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from headrace.compile.calls import AggregateCall
-from headrace.compile.plan import (
-    WINDOW,
-    CallPlan,
-    CarryPlan,
-    KeyPlan,
-    OutputPlan,
-    PartialPlan,
-)
+from headrace.compile.plan import WINDOW, CallPlan, CarryPlan, KeyPlan, OutputPlan, PartialPlan
 from headrace.compile.split import GroupKey, ViewParts
 from headrace.compile.window_functions import OrderedWindow
 from headrace.compile.windows import end_column

@@ -14,11 +14,15 @@ from dataclasses import dataclass, replace
 from msgspec.structs import replace as replaced
 from sqlglot import exp
 
-from headrace.compile.carried_value import carried_sql, carried_type
 from headrace.compile.carry import CarriedStream, EventOrder, relation_ddl
 from headrace.compile.derive import ROW_COLUMNS, check_stateless
 from headrace.compile.determinism import refuse_relative_times
-from headrace.compile.fold_inputs import declared_keys, require_event_time
+from headrace.compile.fold_inputs import (
+    carried_sql,
+    carried_type,
+    declared_keys,
+    require_event_time,
+)
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.match_conditions import ConditionCompiler
 from headrace.compile.navigation import BIGINT, MatcherInputs, NavigationReader, TypedExpression

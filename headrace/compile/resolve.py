@@ -7,7 +7,6 @@ tests/plans/error_*.sql have what is refused, each with its message.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,7 +15,7 @@ from sqlglot import exp
 from headrace.compile.computed import named_columns
 from headrace.compile.determinism import refuse_relative_times
 from headrace.compile.rules import check_names, errors_name_rules, rule_queries
-from headrace.core.errors import BadDefinition, UnknownName, Unsupported
+from headrace.core.errors import BadDefinition, UnknownName, Unsupported, did_you_mean
 from headrace.core.event import RAW
 from headrace.core.rule import hidden
 from headrace.define.definitions import QueryDefinition
@@ -159,11 +158,9 @@ def _find(project: Project, query: QueryDefinition, name: str) -> str:
     if name.lower() in known:
         return known[name.lower()]
     shown = [each for each in known.values() if not hidden(each)]
-    close = difflib.get_close_matches(name, shown, 1)
-    hint = f"did you mean '{close[0]}'?" if close else f"defined are: {', '.join(shown)}."
     raise UnknownName(
         f"{query.kind} '{query.name}' reads '{name}', which is not defined",
-        hint=hint,
+        hint=did_you_mean(name, shown, f"defined are: {', '.join(shown)}."),
         origin=query.query_origin,
     )
 

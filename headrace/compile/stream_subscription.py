@@ -8,7 +8,6 @@ tests/compile/test_stream_subscription.py reads each error.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -17,7 +16,7 @@ from sqlglot import exp
 
 from headrace.compile.determinism import refuse_relative_times
 from headrace.compile.plan import DerivedPlan, Plan, StreamPlan, TablePlan
-from headrace.core.errors import NotFound, Unsupported
+from headrace.core.errors import NotFound, Unsupported, did_you_mean
 from headrace.core.event import HIDDEN, RAW
 from headrace.core.origin import Origin
 from headrace.core.subscription import StreamSubscription
@@ -55,8 +54,7 @@ def is_stream(plan: Plan, name: str) -> bool:
         return True
     if plan.view(name) is None:
         names = [*(view.name for view in plan.shown_views), *streams]
-        close = difflib.get_close_matches(name, names, 1)
-        hint = f"did you mean '{close[0]}'?" if close else f"there are: {', '.join(names)}."
+        hint = did_you_mean(name, names, f"there are: {', '.join(names)}.")
         raise NotFound(f"there is no view or stream '{name}'", hint=hint)
     return False
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from headrace.compile.carried_value import carried_sql, carried_type
 from headrace.compile.carry import CarriedStream, EventOrder, carried_rows
 from headrace.compile.derive import ROW_COLUMNS, THRESHOLD_COLUMNS
 from headrace.compile.determinism import refuse_relative_times
-from headrace.compile.fold_inputs import declared_keys, require_event_time
+from headrace.compile.fold_inputs import (
+    carried_sql,
+    carried_type,
+    declared_keys,
+    require_event_time,
+)
 from headrace.compile.lower import Analyse, select_of
 from headrace.compile.plan import CarryPlan, MatchPlan
 from headrace.compile.resolve import ResolvedQuery

@@ -28,13 +28,7 @@ from headrace.compile.finish import answer_columns, typed_outputs
 from headrace.compile.folds import fold_below, inline_to_fold, ordered_window_fold, refuse_joined
 from headrace.compile.join import join_plan
 from headrace.compile.lateness import LatenessParts, lateness_of
-from headrace.compile.lower import (
-    lower_finish,
-    lower_map,
-    lower_output,
-    lower_partials,
-    select_of,
-)
+from headrace.compile.lower import lower_finish, lower_map, lower_output, lower_partials, select_of
 from headrace.compile.plan import WINDOW, JoinPlan, KeyPlan, OutputPlan, ViewKind, ViewPlan, digest
 from headrace.compile.resolve import ResolvedQuery
 from headrace.compile.split import ViewParts, split

@@ -7,6 +7,8 @@ tests/core/test_errors.py reads one whole sentence for each condition.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 from headrace.core.origin import Origin
@@ -58,6 +60,18 @@ class HeadraceError(Exception):
         lines += [f"  hint: {self.hint}"] if self.hint else []
         lines += [f"  at {self.origin}"] if self.origin else []
         return "\n".join(lines)
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], otherwise: str | None = None, cutoff: float = 0.6
+) -> str | None:
+    """The hint for an unknown name: the known one that is like it, if there is one.
+
+    >>> did_you_mean("visitor", ["hits", "visitors"]), did_you_mean("x", ["hits"], "there is hits.")
+    ("did you mean 'visitors'?", 'there is hits.')
+    """
+    close = difflib.get_close_matches(name, list(known), 1, cutoff)
+    return f"did you mean '{close[0]}'?" if close else otherwise
 
 
 def sentence_of(error: BaseException) -> str:

@@ -9,7 +9,10 @@ never for an event. tests/run/test_metrics.py checks every name and label.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 # No `_created` series: the start of the process has a metric of its own.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -34,6 +37,23 @@ def _histogram(
     name: str, meaning: str, *labels: str, buckets: tuple[float, ...] = _SLOW
 ) -> Histogram:
     return Histogram(name, meaning, labels, registry=REGISTRY, buckets=buckets)
+
+
+def family(
+    kind: Callable[..., CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    meaning: str,
+    labels: Sequence[str],
+    samples: Iterable[tuple[Sequence[str], float | None]],
+) -> Metric:
+    """A metric that is computed on scrape: the values of its labels, and a number; a number of None
+    is not exported.
+    """
+    metric = kind(name, meaning, labels=labels)
+    for values, number in samples:
+        if number is not None:
+            metric.add_metric(values, float(number))
+    return metric
 
 
 INGEST_REQUESTS = _counter(

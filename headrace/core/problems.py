@@ -64,10 +64,7 @@ class Problems:
     """The problems of one part, which has its name in the log."""
 
     def __init__(
-        self,
-        part: str,
-        report: Report = lambda kind, fields: None,
-        clock: Clock = now_us,
+        self, part: str, report: Report = lambda kind, fields: None, clock: Clock = now_us
     ) -> None:
         self.part, self.report, self.clock = part, report, clock
         self._known: dict[ProblemKey, Problem] = {}

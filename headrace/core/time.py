@@ -24,21 +24,10 @@ LAST = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
 DURATION_MAX = 1_000 * 365 * DAY
 
 _UNITS = {
-    "microsecond": MICROSECOND,
-    "us": MICROSECOND,
-    "millisecond": MILLISECOND,
-    "ms": MILLISECOND,
-    "second": SECOND,
-    "s": SECOND,
-    "minute": MINUTE,
-    "min": MINUTE,
-    "m": MINUTE,
-    "hour": HOUR,
-    "h": HOUR,
-    "day": DAY,
-    "d": DAY,
-    "week": 7 * DAY,
-}
+    "microsecond": MICROSECOND, "us": MICROSECOND, "millisecond": MILLISECOND, "ms": MILLISECOND,
+    "second": SECOND, "s": SECOND, "minute": MINUTE, "min": MINUTE, "m": MINUTE, "hour": HOUR,
+    "h": HOUR, "day": DAY, "d": DAY, "week": 7 * DAY,
+}  # fmt: skip
 _NAMES = [f"{unit}s" for unit in _UNITS if len(unit) > 2 and unit != "min"]
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)")
 

@@ -17,19 +17,11 @@ def read_rule(tokens: TokenCursor, name: str, origin: Origin) -> RuleDefinition:
     """The rule whose name has been read."""
     clauses = _RuleClauses(tokens)
     said = read_select_statement(tokens, f"rule '{name}'", clauses)
+    statement = name, said.text, said.query, origin, said.origin
     return RuleDefinition(
-        name,
-        said.text,
-        said.query,
-        origin,
-        said.origin,
-        clauses.severity,
-        clauses.suppress_us,
-        clauses.per,
-        clauses.destinations,
-        clauses.coupling,
-        clauses.corrections,
-    )
+        *statement, clauses.severity, clauses.destinations, clauses.suppress_us, clauses.per,
+        clauses.coupling, clauses.corrections,
+    )  # fmt: skip
 
 
 class _RuleClauses(NotifyClauses):
@@ -52,10 +44,7 @@ class _RuleClauses(NotifyClauses):
         if self.suppress_us <= 0:
             raise self.tokens.wrong("an interval must be longer than nothing", origin)
         if self.tokens.accept("PER"):
-            columns = [self.tokens.name("a column")]
-            while self.tokens.accept(","):
-                columns.append(self.tokens.name("a column"))
-            self.per = tuple(columns)
+            self.per = self.tokens.listed(lambda: self.tokens.name("a column"))
 
     def _coupling(self) -> None:
         origin, word = self.tokens.origin, self.tokens.word().lower()

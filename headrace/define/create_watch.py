@@ -25,18 +25,11 @@ def read_watch(tokens: TokenCursor, name: str, origin: Origin) -> WatchDefinitio
             f"watch '{name}' has no end: add UNTIL 'a date', AFTER n MATCHES or WHEN (condition)",
             origin,
         )
+    statement = name, said.text, said.query, origin, said.origin
     return WatchDefinition(
-        name,
-        said.text,
-        said.query,
-        origin,
-        said.origin,
-        clauses.severity,
-        clauses.destinations,
-        clauses.until_us,
-        clauses.matches_max,
+        *statement, clauses.severity, clauses.destinations, clauses.until_us, clauses.matches_max,
         clauses.when,
-    )
+    )  # fmt: skip
 
 
 class _WatchClauses(NotifyClauses):

@@ -87,15 +87,13 @@ class _Reader:
 
     def _sets(self, where: str) -> tuple[tuple[str, SqlFragment], ...]:
         self.tokens.expect("SET")
-        found: list[tuple[str, SqlFragment]] = []
-        more = True
-        while more:
-            field = self.tokens.name("a field")
-            self.tokens.expect("=")
-            value = _text_until(self.tokens, where, f"the value of '{field}'", _next_field)
-            found.append((field, value))
-            more = self.tokens.accept(",")
-        return tuple(found)
+        return self.tokens.listed(lambda: self._set(where))
+
+    def _set(self, where: str) -> tuple[str, SqlFragment]:
+        field = self.tokens.name("a field")
+        self.tokens.expect("=")
+        value = _text_until(self.tokens, where, f"the value of '{field}'", _next_field)
+        return field, value
 
 
 def _text_until(

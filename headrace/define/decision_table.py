@@ -122,8 +122,7 @@ class _Table:
         for number, field in enumerate(fields):
             if field is not None and not field.isidentifier():
                 raise self._wrong(
-                    self.head,
-                    f"column '{self.names[number]}': a field is letters, digits and '_'",
+                    self.head, f"column '{self.names[number]}': a field is letters, digits and '_'"
                 )
 
     def _field(self, number: int) -> str | None:

@@ -177,10 +177,9 @@ class SinkDefinition:
 
 
 @dataclass(frozen=True, slots=True)
-class RuleDefinition:
-    """`CREATE RULE name AS SELECT … NOTIFY …`: each row of the SELECT is an alert.
-
-    `text` is the whole statement as written, `query` and `query_origin` are its SELECT.
+class _NotifierDefinition:
+    """A statement whose SELECT notifies of each row. `text` is the whole statement as written,
+    `query` and `query_origin` are its SELECT.
     """
 
     name: str
@@ -189,42 +188,38 @@ class RuleDefinition:
     origin: Origin
     query_origin: Origin
     severity: Severity = Severity.MEDIUM
-    suppress_us: int | None = None
-    per: tuple[str, ...] = ()  # the columns by which alerts suppress each other
     destinations: tuple[Destination, ...] = ()
-    coupling: Coupling = Coupling.IMMEDIATE
-    corrections: bool = False
+    word: ClassVar[str]
     verb: ClassVar[str] = "notifies"
     needs_id: ClassVar[bool] = True
 
     @property
     def said(self) -> str:
-        return f"rule '{self.name}'"
+        return f"{self.word} '{self.name}'"
 
 
 @dataclass(frozen=True, slots=True)
-class WatchDefinition:
+class RuleDefinition(_NotifierDefinition):
+    """`CREATE RULE name AS SELECT … NOTIFY …`: each row of the SELECT is an alert."""
+
+    suppress_us: int | None = None
+    per: tuple[str, ...] = ()  # the columns by which alerts suppress each other
+    coupling: Coupling = Coupling.IMMEDIATE
+    corrections: bool = False
+    word: ClassVar[str] = "rule"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchDefinition(_NotifierDefinition):
     """`CREATE WATCH name AS SELECT … UNTIL … NOTIFY …`: each row of the SELECT is a match, until
     the watch ends: at a timestamp, after a number of matches, or with a match for which `when` is
     true.
     """
 
-    name: str
-    text: str
-    query: str
-    origin: Origin
-    query_origin: Origin
-    severity: Severity = Severity.MEDIUM
-    destinations: tuple[Destination, ...] = ()
     until_us: int | None = None
     matches_max: int | None = None
     when: NamedExpression | None = None
-    verb: ClassVar[str] = "notifies"
-    needs_id: ClassVar[bool] = True
-
-    @property
-    def said(self) -> str:
-        return f"watch '{self.name}'"
+    word: ClassVar[str] = "watch"
 
 
 Sender = SinkDefinition | RuleDefinition | WatchDefinition  # of messages to destinations

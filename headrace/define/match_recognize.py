@@ -8,9 +8,6 @@ read and what is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from headrace.core.pattern import RowsPerMatch, Selection, Skip
 from headrace.define.definitions import MatchDefinition, NamedExpression
 from headrace.define.pattern_parser import PatternReader
@@ -34,7 +31,6 @@ _EMPTY = {
     "OMIT EMPTY MATCHES": RowsPerMatch.OMIT_EMPTY,
     "WITH UNMATCHED ROWS": RowsPerMatch.UNMATCHED,
 }
-T = TypeVar("T")
 
 
 def read_match(tokens: TokenCursor) -> MatchDefinition:
@@ -53,37 +49,22 @@ class _Clauses:
 
     def read(self) -> MatchDefinition:
         tokens = self.tokens
-        keys = self.names("a column") if tokens.accept("PARTITION BY") else ()
+        keys = tokens.names("a column") if tokens.accept("PARTITION BY") else ()
         tokens.expect("ORDER BY")
-        order = self.phrases(self.phrase)
-        measures = self.phrases(self.measure) if tokens.accept("MEASURES") else ()
+        order = tokens.listed(self.phrase)
+        measures = tokens.listed(self.measure) if tokens.accept("MEASURES") else ()
         rows, skip = self.rows(), self.skip()
         tokens.expect("PATTERN")
         node = PatternReader(tokens).read()
         within_us, selection = self.within(), self.selection()
-        subsets = self.phrases(self.subset) if tokens.accept("SUBSET") else ()
-        conditions = self.phrases(self.condition) if tokens.accept("DEFINE") else ()
+        subsets = tokens.listed(self.subset) if tokens.accept("SUBSET") else ()
+        conditions = tokens.listed(self.condition) if tokens.accept("DEFINE") else ()
         if selection is Selection.ANY and skip is None:
             skip = Skip("to next row")
         return MatchDefinition(
             keys, order, measures, rows, skip or Skip(), node, within_us, selection, subsets,
             conditions,
         )  # fmt: skip
-
-    def names(self, what: str) -> tuple[str, ...]:
-        together = self.tokens.accept("(")
-        found = [self.tokens.name(what)]
-        while self.tokens.accept(","):
-            found.append(self.tokens.name(what))
-        if together:
-            self.tokens.expect(")")
-        return tuple(found)
-
-    def phrases(self, read: Callable[[], T]) -> tuple[T, ...]:
-        found = [read()]
-        while self.tokens.accept(","):
-            found.append(read())
-        return tuple(found)
 
     def measure(self) -> NamedExpression:
         phrase = self.phrase(until="AS")
@@ -101,7 +82,7 @@ class _Clauses:
         self.tokens.expect("=")
         if not self.tokens.starts_with("("):
             self.tokens.expect("(")
-        return name, tuple(n.upper() for n in self.names("a variable"))
+        return name, tuple(n.upper() for n in self.tokens.names("a variable"))
 
     def phrase(self, until: str = "") -> NamedExpression:
         """SQL up to a comma, a closing parenthesis, the next clause or a word."""

@@ -105,10 +105,8 @@ class NotifyClauses:
         self.severity = Severity(word)
 
     def _notify(self) -> None:
-        found = [parse_notify(self.tokens)]
-        while self.tokens.accept(","):
-            found.append(parse_notify(self.tokens))
+        found = self.tokens.listed(lambda: parse_notify(self.tokens))
         for number, one in enumerate(found):
             if one in found[:number]:
                 raise self.tokens.wrong(f"{one.kind} '{one.target}' is notified twice")
-        self.destinations = tuple(found)
+        self.destinations = found

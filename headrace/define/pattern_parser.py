@@ -71,11 +71,9 @@ class PatternReader:
         if tokens.accept("NOT"):
             return Absent(tokens.name("a variable").upper())
         if tokens.accept("PERMUTE ("):
-            parts = [self.choice()]
-            while tokens.accept(","):
-                parts.append(self.choice())
+            parts = tokens.listed(self.choice)
             tokens.expect(")")
-            return Permute(tuple(parts))
+            return Permute(parts)
         return Variable(tokens.name("a variable").upper())
 
     def quantified(self, part: Node) -> Node:

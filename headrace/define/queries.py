@@ -77,15 +77,9 @@ def _processed(tokens: TokenCursor, name: str, origin: Origin) -> QueryDefinitio
     source = tokens.name("the stream")
     tokens.expect(")")
     tokens.expect("PARTITION BY")
-    together = tokens.accept("(")
-    keys = [tokens.name("a column")]
-    while tokens.accept(","):
-        keys.append(tokens.name("a column"))
-    if together:
-        tokens.expect(")")
+    call = ProcessorCall(processor, tokens.names("a column"))
     tokens.expect(")")
     tokens.end()
-    call = ProcessorCall(processor, tuple(keys))
     return QueryDefinition(name, "stream", f"SELECT * FROM {source}", origin, place, call)
 
 

@@ -7,13 +7,12 @@ same fields. tests/define/test_settings.py checks each refusal.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, Field, field, fields, is_dataclass, replace
 from typing import Any, NamedTuple, TypeVar, cast
 
-from headrace.core.errors import BadSetting
+from headrace.core.errors import BadSetting, did_you_mean
 from headrace.core.origin import Origin
 from headrace.core.time import duration_us
 
@@ -134,6 +133,5 @@ def _checked_texts(item: Field[Any], key: str, texts: list[str], origin: Origin)
 
 
 def _unknown(key: str, known: list[str], origin: Origin) -> BadSetting:
-    close = difflib.get_close_matches(key, known, 1)
-    hint = f"did you mean '{close[0]}'?" if close else f"known here: {', '.join(known)}."
+    hint = did_you_mean(key, known, f"known here: {', '.join(known)}.")
     return BadSetting(f"there is no setting '{key}'", hint=hint, origin=origin)

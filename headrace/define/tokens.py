@@ -8,8 +8,9 @@ tests/define/test_keywords.py puts every keyword into every literal, quoted name
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -25,6 +26,7 @@ _TEXTS = {
     TokenType.HEREDOC_STRING, TokenType.NATIONAL_RAW_STRING,
 }  # fmt: skip
 _QUOTED = {*_TEXTS, TokenType.IDENTIFIER}
+T = TypeVar("T")
 
 
 def word_of(token: Token) -> str:
@@ -110,6 +112,21 @@ class TokenCursor:
         if token is None or token.token_type in _TEXTS or not token.text.isidentifier():
             raise self.wrong(f"expected a name for {what}: letters, digits and '_'")
         return self.word()
+
+    def listed(self, read: Callable[[], T]) -> tuple[T, ...]:
+        """One or more items with commas between them."""
+        found = [read()]
+        while self.accept(","):
+            found.append(read())
+        return tuple(found)
+
+    def names(self, what: str) -> tuple[str, ...]:
+        """A list of names, in parentheses or not."""
+        together = self.accept("(")
+        found = self.listed(lambda: self.name(what))
+        if together:
+            self.expect(")")
+        return found
 
     def literal(self) -> str:
         if self.kind() is not TokenType.STRING:

@@ -50,12 +50,6 @@ def _tcp(
     return TcpConnector(definition, intake, problems)
 
 
-def _files(
-    definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
-) -> Connector:
-    return FilesConnector(definition, intake, project, state, problems)
-
-
 def _generator(
     definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
 ) -> Connector:
@@ -63,7 +57,11 @@ def _generator(
     return GeneratorConnector(definition, intake, rng=rng, clock=now_us)
 
 
-connectors: dict[str, MakeConnector] = {"tcp": _tcp, "files": _files, "generator": _generator}
+connectors: dict[str, MakeConnector] = {
+    "tcp": _tcp,
+    "files": FilesConnector,
+    "generator": _generator,
+}
 
 _options: dict[str, type[Any]] = {
     "http": NoOptions,

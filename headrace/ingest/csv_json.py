@@ -84,11 +84,6 @@ def _json(text: str) -> Any:
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    "TINYINT": _whole,
-    "SMALLINT": _whole,
-    "INT": _whole,
-    "BIGINT": _whole,
-    "FLOAT": _double,
-    "DOUBLE": _double,
-    "BOOLEAN": _boolean,
-}
+    "TINYINT": _whole, "SMALLINT": _whole, "INT": _whole, "BIGINT": _whole, "FLOAT": _double,
+    "DOUBLE": _double, "BOOLEAN": _boolean,
+}  # fmt: skip

@@ -26,13 +26,6 @@ _RECENT_MAX = 1_000  # a repetition is of one of the last so many events
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def generate(
-    definition: StreamDefinition, rng: Random, now_us: int, n: int, *, run: str = "0"
-) -> list[bytes]:
-    """`n` events of this stream as a producer would send them; `rng` alone decides which."""
-    return Generator(definition, rng, run=run).take(n, now_us)
-
-
 def sample(definition: StreamDefinition, now_us: int) -> str:
     """A record of this second that the stream takes, with an id that no other record has."""
     on_time = GeneratorOptions(out_of_order=0.0)
@@ -42,7 +35,9 @@ def sample(definition: StreamDefinition, now_us: int) -> str:
 
 
 class Generator:
-    """Events in groups; their ids continue from group to group."""
+    """Events as a producer would send them, in groups; `rng` alone decides which, and ids continue
+    from group to group.
+    """
 
     def __init__(self, definition: StreamDefinition, rng: Random, *, run: str) -> None:
         # Options of another source say nothing here, so that any stream can be generated in a test.

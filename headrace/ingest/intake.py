@@ -22,11 +22,10 @@ from headrace.core.time import Clock, now_us
 from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import Settings
 from headrace.ingest.dedup import DedupResult
-from headrace.ingest.disk import DiskGuard
 from headrace.ingest.fields import Value, field_reader
 from headrace.ingest.futures import failed_future, running_future, when_all_ended
+from headrace.ingest.guards import DiskGuard, LagGuard
 from headrace.ingest.hashing import RecordHashes
-from headrace.ingest.lag import LagGuard
 from headrace.ingest.load_ids import History, no_history
 from headrace.ingest.meter import IntakeMeter
 from headrace.ingest.partitions import Partitioner
@@ -118,11 +117,6 @@ class Intake:
     def counters(self) -> Counters:
         with self._state:
             return self._counters
-
-    @property
-    def ids_remembered(self) -> int:
-        with self._state:
-            return self._ids.known
 
     def accept(self, records: Sequence[bytes], marks: bytes = b"") -> Receipt:
         """Append the records and wait until they are durable."""

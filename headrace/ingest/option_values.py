@@ -49,22 +49,22 @@ def whole_number(least: int, most: int) -> Read:
     return read
 
 
-def number_above_zero(value: str) -> float:
+def _number(value: str) -> float:
+    """A number; NaN, which is in no bounds, if it is not one."""
     try:
-        number = float(value)
+        return float(value)
     except ValueError:
-        number = math.nan
-    if not 0 < number <= 1e9:
+        return math.nan
+
+
+def number_above_zero(value: str) -> float:
+    if not 0 < (number := _number(value)) <= 1e9:
         raise ValueError("a number above 0 and up to 1e9")
     return number
 
 
 def share(value: str) -> float:
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 1:
+    if not 0 <= (number := _number(value)) <= 1:
         raise ValueError("a share from 0 to 1")
     return number
 

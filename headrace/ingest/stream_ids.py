@@ -47,11 +47,6 @@ class StreamIds:
         assert self._memory is not None, "a stream without an id has no memory of ids"
         return self._memory
 
-    @property
-    def known(self) -> int:
-        """How many ids are in memory."""
-        return len(self._memory) if self._memory is not None else 0
-
     def hashed(self, ids: Sequence[Value], records: Sequence[bytes]) -> RecordHashes:
         return hash_records(ids, records, self.memory.index.key)
 

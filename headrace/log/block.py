@@ -110,10 +110,7 @@ class Block:
 
 
 def encode_block(
-    first_offset: int,
-    arrived_at_us: int,
-    records: Sequence[bytes],
-    statuses: Sequence[int] | bytes,
+    first_offset: int, arrived_at_us: int, records: Sequence[bytes], statuses: Sequence[int] | bytes
 ) -> bytes:
     """The bytes of a block, as they are written to a segment."""
     block = Block.of(first_offset, arrived_at_us, records, statuses)

@@ -20,20 +20,11 @@ from headrace.core.schema import Type
 
 TIME, _ZONELESS = pa.timestamp("us", tz="UTC"), pa.timestamp("us")
 _ARROW = {
-    "STRING": pa.string(),
-    "BOOLEAN": pa.bool_(),
-    "TINYINT": pa.int8(),
-    "SMALLINT": pa.int16(),
-    "INT": pa.int32(),
-    "BIGINT": pa.int64(),
-    "FLOAT": pa.float32(),
-    "DOUBLE": pa.float64(),
-    "TIMESTAMP": TIME,
-    "TIMESTAMP_NTZ": _ZONELESS,
-    "DATE": pa.date32(),
-    "BINARY": pa.binary(),
+    "STRING": pa.string(), "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(),
+    "INT": pa.int32(), "BIGINT": pa.int64(), "FLOAT": pa.float32(), "DOUBLE": pa.float64(),
+    "TIMESTAMP": TIME, "TIMESTAMP_NTZ": _ZONELESS, "DATE": pa.date32(), "BINARY": pa.binary(),
     "VARIANT": pa.string(),  # its JSON text, which Spark parses
-}
+}  # fmt: skip
 # These come as text and may still be refused here.
 _PARSED = ("TIMESTAMP", "TIMESTAMP_NTZ", "DATE")
 _TIME_CHARS_MIN = len("2026-01-01T00")
@@ -60,18 +51,18 @@ def arrow_type(type_: Type) -> pa.DataType:
     >>> arrow_type(Type.parse("ARRAY<BIGINT>"))
     ListType(list<item: int64>)
     """
-    return _arrow(type_, _ARROW)
+    return arrow_of(type_, _ARROW)
 
 
-def _arrow(type_: Type, scalars: Mapping[str, pa.DataType]) -> pa.DataType:
+def arrow_of(type_: Type, scalars: Mapping[str, pa.DataType]) -> pa.DataType:
     """The Arrow type, with these types of its scalars."""
     match type_.name:
         case "ARRAY":
-            return pa.list_(_arrow(type_.element, scalars))
+            return pa.list_(arrow_of(type_.element, scalars))
         case "MAP":
-            return pa.map_(pa.string(), _arrow(type_.element, scalars))
+            return pa.map_(arrow_of(type_.key, scalars), arrow_of(type_.element, scalars))
         case "STRUCT":
-            return pa.struct([(f.name, _arrow(f.type, scalars)) for f in type_.fields])
+            return pa.struct([(f.name, arrow_of(f.type, scalars)) for f in type_.fields])
         case "DECIMAL" if type_.size:
             return pa.decimal128(*type_.size)
     return scalars[type_.name]
@@ -86,7 +77,7 @@ def convert(type_: Type, values: Sequence[Any]) -> pa.Array:
     """The Arrow array of these values; raises ArrowInvalid if one of them cannot be taken."""
     if not parsed_from_text(type_):
         return pa.array(values, arrow_type(type_))
-    return _read(type_, pa.array(values, _arrow(type_, _TEXTS)))
+    return _read(type_, pa.array(values, arrow_of(type_, _TEXTS)))
 
 
 def unconvertible(type_: Type, values: Sequence[Any]) -> list[int]:

@@ -8,6 +8,7 @@ tests/log/test_decode.py checks both; tests/log/test_poison.py feeds it what no 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -105,9 +106,9 @@ class Decoder:
         self._events = JsonEvents(schema) if format == "json" else CsvEvents(schema)
         self._defaults = [default_of(column) for column in schema.columns]
         self._time_column = self._index(watermark.column) if watermark else None
-        if self._time_column is not None and self._type(self._time_column) != Type("TIMESTAMP"):
-            name = schema.columns[self._time_column].name
-            raise BadDefinition(f"the watermark's column '{name}' is not a TIMESTAMP")
+        time = schema.columns[self._time_column] if self._time_column is not None else None
+        if time is not None and time.type != Type("TIMESTAMP"):
+            raise BadDefinition(f"the watermark's column '{time.name}' is not a TIMESTAMP")
 
     def __reduce__(self) -> tuple[type[Decoder], tuple[Schema, str, Watermark | None]]:
         return Decoder, (self.schema, self.format, self.watermark)
@@ -131,7 +132,7 @@ class Decoder:
     ) -> DecodedEvents:
         """Decode blocks of one partition; `high_us` is the highest event time before them."""
         schema, batches = self.arrow_schema(raw), []
-        for group in _grouped(blocks):
+        for group in grouped(blocks, _CHUNK_RECORDS, _CHUNK_BYTES):
             chunk = _Chunk.of(group)
             self._read_rows(chunk)
             self._walk(chunk)
@@ -224,12 +225,13 @@ class Decoder:
             raise UnknownColumn(f"there is no column '{name}'", detail=f"there are: {known}.")
         return self.schema.columns.index(column)
 
-    def _type(self, index: int) -> Type:
-        return self.schema.columns[index].type
 
-
-def _grouped(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    """Adjacent blocks together, so that many small ones cost no more than a large one."""
+def grouped(
+    blocks: Iterable[Block], records_max: int, bytes_max: float = math.inf
+) -> Iterator[list[Block]]:
+    """Adjacent blocks together, so that many small ones cost no more than a large one; a group ends
+    with the block that reaches a limit.
+    """
     group: list[Block] = []
     records = size = 0
     for block in blocks:
@@ -237,7 +239,7 @@ def _grouped(blocks: Iterable[Block]) -> Iterator[list[Block]]:
             continue
         group.append(block)
         records, size = records + block.count, size + len(block.body)
-        if records >= _CHUNK_RECORDS or size >= _CHUNK_BYTES:
+        if records >= records_max or size >= bytes_max:
             yield group
             group, records, size = [], 0, 0
     if group:

@@ -7,12 +7,11 @@ archive writes each part as one. tests/master/test_archive.py cuts them in every
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from headrace.core.position import Interval, PositionRange
-from headrace.log.block import Block
-from headrace.log.decode import DecodedEvents, Decoder
+from headrace.log.decode import DecodedEvents, Decoder, grouped
 from headrace.log.protocol import LogReader
 
 PART_EVENTS = 65_536
@@ -31,7 +30,7 @@ class LogInterval:
     def decoded(self, *, raw: bool) -> Iterator[DecodedEvents]:
         """The records in parts; with `raw`, their bytes too."""
         high = self.high_us
-        for blocks in _parts(self.reader.blocks(self.partition, self.offsets)):
+        for blocks in grouped(self.reader.blocks(self.partition, self.offsets), PART_EVENTS):
             decoded = self.decoder.decode(blocks, self.partition, high, raw=raw)
             high = decoded.high_us
             yield decoded
@@ -42,16 +41,3 @@ def log_intervals(
 ) -> list[LogInterval]:
     """The partitions of a range; `highs` are the highest event times before it."""
     return [LogInterval(reader, decoder, n, each, highs[n]) for n, each in range.intervals()]
-
-
-def _parts(blocks: Iterable[Block]) -> Iterator[list[Block]]:
-    part: list[Block] = []
-    events = 0
-    for block in blocks:
-        part.append(block)
-        events += block.count
-        if events >= PART_EVENTS:
-            yield part
-            part, events = [], 0
-    if part:
-        yield part

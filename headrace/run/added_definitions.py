@@ -7,6 +7,7 @@ tests/run/test_rule_service.py and tests/run/test_watch_service.py check it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 
 from headrace.core.errors import BadDefinition
 from headrace.define.definitions import RuleDefinition, WatchDefinition
@@ -36,11 +37,8 @@ def effective_project(project: Project) -> Project:
     path = Layout.of(project).store
     if not path.is_file():
         return project
-    store = SqliteStore(path)
-    try:
+    with closing(SqliteStore(path)) as store:
         return with_watches(with_rules(project, added_rules(store).values()), store)
-    finally:
-        store.close()
 
 
 def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:

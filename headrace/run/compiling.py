@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from headrace.compile.passes import compile_project
@@ -92,8 +92,5 @@ def deployed_plan(project: Project) -> Plan | None:
     layout = Layout.of(project)
     if not layout.store.is_file():
         return None
-    store = SqliteStore(layout.store)
-    try:
+    with closing(SqliteStore(layout.store)) as store:
         return store.deployed()
-    finally:
-        store.close()

@@ -11,12 +11,12 @@ threads, tests/run/test_alerts_killed.py and tests/run/test_sinks_killed.py kill
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from headrace.compile.plan import Plan
-from headrace.core.deadline import Deadline
 from headrace.core.errors import Fenced, Unavailable
 from headrace.core.problems import Problem, ProblemKey, Problems, deduplicated, reason_of
 from headrace.core.report import Report
@@ -32,6 +32,28 @@ from headrace.serving.outbox import due_queues
 
 TURN_S, STOP_S_MAX = 0.1, 15.0
 SHARED_THREADS = 8
+
+
+class Deadline:
+    """A deadline that many seconds from now.
+
+    >>> now_s = iter([0.0, 4.0, 9.0, 11.0])
+    >>> deadline = Deadline(10.0, lambda: next(now_s))
+    >>> deadline.left_s, deadline.passed(), deadline.left_s
+    (6.0, False, 0.0)
+    """
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ends_at = clock() + seconds
+
+    @property
+    def left_s(self) -> float:
+        """The seconds that are left; 0 after the deadline."""
+        return max(0.0, self._ends_at - self._clock())
+
+    def passed(self) -> bool:
+        return self.left_s == 0.0
 
 
 class DeliveryWorker:

@@ -27,16 +27,15 @@ from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.log.protocol import LogWriter
 from headrace.run.delivery_worker import DeliveryWorker
+from headrace.run.evaluators import RuleEvaluator, WatchEvaluator
 from headrace.run.lineage_publisher import LineagePublisher
 from headrace.run.pipeline import Pipeline
 from headrace.run.pipelines import NO_PIPELINES, new_shapes, pipelines_of
 from headrace.run.rebuild_progress import rebuild_progress
-from headrace.run.rule_evaluator import RuleEvaluator
 from headrace.run.schedule import Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables, between_epochs
 from headrace.run.watch_constants import begin_watches, write_constants
-from headrace.run.watch_evaluator import WatchEvaluator
 from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite_store import SqliteStore

@@ -4,20 +4,28 @@
 nodes of the graph (a source, a log, speed, a view …) come first, then problems that were reported
 (headrace/core/problems.py) and that no node shows. A project is `running` only while no problem is
 bad. tests/run/test_health.py causes each.
+
+The monitor checks this health once a second. Workers and parts report their problems when they
+occur; problems that only polling can detect (events that wait, steps that hang, a query that
+failed) are reported by it, once each, if they are bad. tests/run/test_health_monitor.py checks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from headrace.api.resources.status import ProjectStatus
 from headrace.compile.plan import Plan
-from headrace.core.problems import Problem
+from headrace.core.problems import Problem, Problems
+from headrace.core.report import Report
+from headrace.core.worker import Worker
 from headrace.define.project import Project
-from headrace.ingest.disk import FreeBytes, free_bytes
+from headrace.ingest.guards import FreeBytes, free_bytes
 from headrace.run.observatory.graph import nodes_of
 from headrace.run.observatory.node_metrics import NodeMetricsReader
 from headrace.run.observatory.observed_project import ObservedProject
@@ -25,6 +33,7 @@ from headrace.run.observatory.observed_project import ObservedProject
 RUNNING, DEGRADED = "running", "degraded"
 FLOWING = frozenset({"source", "log", "master", "speed"})
 JUDGED = FLOWING | {"table", "view", "rule", "sink"}
+CHECK_S, SHARE = 1.0, 10
 
 
 def with_health(service: ObservedProject, plan: Plan | None, found: ProjectStatus) -> ProjectStatus:
@@ -73,3 +82,34 @@ def _node_problems(
         if metrics is not None and metrics.health in ("warn", "bad"):
             details = metrics.what, metrics.reason, metrics.health, metrics.since
             yield Problem(node.kind, node.name, *details)
+
+
+class HealthMonitor:
+    """`check` returns all problems, and `reported` those that components have reported."""
+
+    def __init__(
+        self,
+        check: Callable[[], Sequence[Problem]],
+        reported: Callable[[], Iterable[Problem]],
+        stop: threading.Event,
+        report: Report,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._check, self._reported, self._clock = check, reported, clock
+        self._problems = Problems("health", report)
+        self.known: Sequence[Problem] = ()  # by the last check
+        self.worker = Worker("health", self.turn, stop, report)
+
+    def turn(self) -> float:
+        """Check once; returns the seconds until the next check."""
+        began, reported = self._clock(), {problem.message for problem in self._reported()}
+        self.known = self._check()
+        bad = (problem for problem in self.known if problem.level == "bad")
+        new = {problem.key: problem.message for problem in bad if problem.message not in reported}
+        for problem in self._problems:
+            if problem.key not in new:
+                self._problems.over(problem.key)
+        for key, message in new.items():
+            self._problems.note(key, message)
+        # Checking many streams takes long; at most a tenth of the time is spent on it.
+        return max(CHECK_S, SHARE * (self._clock() - began))

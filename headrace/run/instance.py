@@ -45,9 +45,8 @@ from headrace.ingest.intake import Receipt
 from headrace.run.added_definitions import with_rules, with_watches
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.deployment import Deployment, RunContext
-from headrace.run.health import FLOWING, disk_problems, with_health
+from headrace.run.health import FLOWING, HealthMonitor, disk_problems, with_health
 from headrace.run.health import problems_of as problems_of_flow
-from headrace.run.health_monitor import HealthMonitor
 from headrace.run.lineage_publisher import publisher_of
 from headrace.run.lock import RunLock
 from headrace.run.metrics import exposition
@@ -65,7 +64,7 @@ from headrace.run.watch_constants import begin_watches
 from headrace.serving.hub import Hub
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.subscriber import OpenSubscription
-from headrace.serving.watches import add, deploy_files, remove
+from headrace.serving.watches import deploy_files
 from headrace.spark.jobs import BatchJobs
 
 REBUILD_SECONDS_MAX, START_POLL_S = 3_600, 0.05
@@ -76,11 +75,7 @@ class Instance(ProjectService):
     """`Service` of a project that runs in this process."""
 
     def __init__(
-        self,
-        project: Project,
-        report: Report,
-        turn: int = 0,
-        server_key: bytes | None = None,
+        self, project: Project, report: Report, turn: int = 0, server_key: bytes | None = None
     ) -> None:
         layout = Layout.of(project)
         hide_paths(project.folder, project.state)
@@ -313,19 +308,8 @@ class Instance(ProjectService):
         for destination in {one for plan in plans for one in plan.destinations}:
             destination.connect(context)
         with self._changing:
-            self._running().reload_constants(
-                {plan.shape for plan in plans}, lambda: self._add(plans, who)
-            )
-
-    def _add(self, plans: Sequence[WatchPlan], who: str) -> None:
-        with self.store.write() as db:
-            for plan in plans:
-                add(db, plan, True, who, self.store.clock(), None)
-
-    def remove_watch(self, name: str, who: str) -> None:
-        """Remove a watch; its constants are removed when ended watches are closed."""
-        with self.store.write() as db:
-            remove(db, name, who, self.store.clock())
+            write = partial(super().add_watches, plans, who)
+            self._running().reload_constants({plan.shape for plan in plans}, write)
 
     def _close_watches(self, shapes: set[str]) -> None:
         """Remove the constants of watches that have ended."""

@@ -3,18 +3,41 @@
 It is passed on the command line as JSON and overrides the project's settings: the versions of a job
 share one state folder, and a job listens on a free port of the loopback address only.
 tests/run/test_launch_spec.py checks it.
+
+The key that a job shares with its server is a file in the job's state, readable by its owner only.
+The server creates it before the first launch and never replaces it, so that a restarted server
+still has the key of a running job. tests/run/test_server_key.py checks the file's mode.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
+from headrace.access.delegation import KEY_BYTES
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.run.server_key import read_key
+
+
+def ensure_key(layout: Layout) -> bytes:
+    """The key of a job; created if there is none."""
+    layout.make_state()
+    fresh = layout.server_key.with_suffix(".new")
+    if not layout.server_key.is_file():
+        fresh.unlink(missing_ok=True)
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+        fresh.replace(layout.server_key)
+    return read_key(layout)
+
+
+def read_key(layout: Layout) -> bytes:
+    return layout.server_key.read_bytes()
 
 
 class LaunchSpec(msgspec.Struct, frozen=True):

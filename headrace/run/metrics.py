@@ -1,7 +1,8 @@
 """Metrics for Prometheus: those of the status, which are read from the store on scrape, and the
 counters and histograms of this process (headrace/core/meters.py).
 
-tests/run/test_metrics.py checks every name, unit and label; docs/metrics.md lists them.
+tests/run/test_metrics.py checks every name, unit and label, tests/run/test_rule_metrics.py those of
+rules, notifications and watches; docs/metrics.md lists them.
 """
 
 from __future__ import annotations
@@ -9,23 +10,18 @@ from __future__ import annotations
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
-from headrace.core.meters import REGISTRY
+from headrace.api.rule_service import RuleStatus
+from headrace.core.meters import REGISTRY, family
 from headrace.core.version import __version__
-from headrace.run.rule_metrics import RuleCollector
-from headrace.serving.alert_metrics import AlertMetrics
+from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
 Numbers = dict[str, tuple[str, Callable[[StreamStatus], float | None]]]
 
@@ -105,39 +101,34 @@ class _StatusCollector(Collector):
     def _problems(self) -> Metric:
         found = Counter(problem.level for problem in self.status.problems)
         meaning = "problems of the status: bad is failing, warn is slow or behind"
-        metric = GaugeMetricFamily("headrace_problems", meaning, labels=["level"])
-        for level in ("bad", "warn"):
-            metric.add_metric([level], float(found[level]))
-        return metric
+        samples = [([level], found[level]) for level in ("bad", "warn")]
+        return family(GaugeMetricFamily, "headrace_problems", meaning, ["level"], samples)
 
     def _streams(self) -> Iterator[Metric]:
-        for table, family in (
+        streams = self.status.streams
+        for table, kind in (
             (_STREAM_GAUGES, GaugeMetricFamily),
             (_STREAM_COUNTERS, CounterMetricFamily),
         ):
             for name, (meaning, value) in table.items():
-                metric = family(name, meaning, labels=["stream"])
-                for stream in self.status.streams:
-                    if (number := value(stream)) is not None:
-                        metric.add_metric([stream.name], float(number))
-                yield metric
-        mark = GaugeMetricFamily(
+                samples = [([stream.name], value(stream)) for stream in streams]
+                yield family(kind, name, meaning, ["stream"], samples)
+        yield family(
+            GaugeMetricFamily,
             "headrace_log_durable_offset",
             "offset up to which a partition's log is durable",
-            labels=["stream", "partition"],
+            ["stream", "partition"],
+            [
+                ([s.name, str(partition)], end)
+                for s in streams
+                for partition, end in enumerate(s.end)
+            ],
         )
-        for stream in self.status.streams:
-            for partition, end in enumerate(stream.end):
-                mark.add_metric([stream.name, str(partition)], float(end))
-        yield mark
 
     def _views(self) -> Iterator[Metric]:
         for name, (meaning, value) in _VIEW_GAUGES.items():
-            metric = GaugeMetricFamily(name, meaning, labels=["view"])
-            for view in self.status.views:
-                if (number := value(view)) is not None:
-                    metric.add_metric([view.name], float(number))
-            yield metric
+            samples = [([view.name], value(view)) for view in self.status.views]
+            yield family(GaugeMetricFamily, name, meaning, ["view"], samples)
 
 
 def _disk(state: Path) -> Iterator[Metric]:
@@ -150,10 +141,51 @@ def _disk(state: Path) -> Iterator[Metric]:
 
 
 def _one(name: str, meaning: str, value: float) -> Metric:
-    metric = GaugeMetricFamily(name, meaning)
-    metric.add_metric([], float(value))
-    return metric
+    return family(GaugeMetricFamily, name, meaning, (), [((), value)])
 
 
 def _seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
+
+
+_ACTION_GAUGES: dict[str, tuple[str, Callable[[DeliveryMetrics], float]]] = {
+    "headrace_notifications_waiting": (
+        "notifications that are still to be delivered",
+        lambda s: s.waiting,
+    ),
+    "headrace_notifications_failed": (
+        "notifications that were given up and can be retried",
+        lambda s: s.failed,
+    ),
+    "headrace_notifications_oldest_waiting_seconds": (
+        "how long the oldest waiting notification has waited",
+        lambda s: s.oldest_s,
+    ),
+}
+
+
+class RuleCollector(Collector):
+    """Counts alerts, notifications and matches of watches."""
+
+    def __init__(self, rules: Sequence[RuleStatus], tally: AlertMetrics) -> None:
+        self.tally = tally
+        # A rule without alerts is exported as zero, so that its first alert is an increase.
+        self.raised = {(rule.name, rule.severity): 0 for rule in rules} | tally.raised
+
+    def collect(self) -> Iterator[Metric]:
+        labels, raised = ["rule", "severity"], self.raised.items()
+        yield family(CounterMetricFamily, "headrace_alerts_raised", "alerts raised", labels, raised)
+        yield from self.notifications()
+        live, matches = [((), self.tally.watches)], [((), self.tally.matches)]
+        meaning = "watches that have not ended"
+        yield family(GaugeMetricFamily, "headrace_watches_live", meaning, (), live)
+        meaning = "matches of all watches"
+        yield family(CounterMetricFamily, "headrace_watches_matches", meaning, (), matches)
+
+    def notifications(self) -> Iterator[Metric]:
+        name, meaning = "headrace_notifications_delivered", "notifications delivered"
+        delivered = [([kind], sent.delivered) for kind, sent in self.tally.sent.items()]
+        yield family(CounterMetricFamily, name, meaning, ["action"], delivered)
+        for name, (meaning, value) in _ACTION_GAUGES.items():
+            samples = [([kind], value(sent)) for kind, sent in self.tally.sent.items()]
+            yield family(GaugeMetricFamily, name, meaning, ["action"], samples)

@@ -11,7 +11,6 @@ from concurrent.futures import Future
 
 from headrace.api.resources.status import ProjectStatus
 from headrace.api.service import RebuildResult
-from headrace.compile.plan import WatchPlan
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.define.definitions import WatchDefinition
 from headrace.define.layout import Layout
@@ -27,7 +26,6 @@ from headrace.run.stream_intakes import StreamIntakes
 from headrace.serving.rules import keep_rules
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.subscriber import OpenSubscription
-from headrace.serving.watches import add, remove
 
 
 class Offline(ProjectService):
@@ -76,18 +74,6 @@ class Offline(ProjectService):
             texts = {name: rule.text for name, rule in added.items()}
             keep_rules(db, texts, who, self.store.clock())
         self.project, self.added = project, frozenset(added)
-
-    def add_watches(self, plans: Sequence[WatchPlan], who: str) -> None:
-        """Watches begin when the project starts."""
-        self.become_writer()
-        with self.store.write() as db:
-            for plan in plans:
-                add(db, plan, True, who, self.store.clock(), None)
-
-    def remove_watch(self, name: str, who: str) -> None:
-        self.become_writer()
-        with self.store.write() as db:
-            remove(db, name, who, self.store.clock())
 
     def subscribe(
         self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None

@@ -27,13 +27,13 @@ from headrace.audit.oracle import audit_view
 from headrace.compile.flow import whole
 from headrace.compile.plan import Plan, StreamPlan, ViewPlan, WatchPlan
 from headrace.core import meters
-from headrace.core.errors import NotFound, NotReady, Unavailable
+from headrace.core.errors import NotFound, Unavailable
 from headrace.core.flow import stream_names
 from headrace.core.position import Position
 from headrace.core.problems import Problem
 from headrace.core.rule import shown_name, view_of
 from headrace.core.time import iso
-from headrace.define.definitions import StreamDefinition, WatchDefinition
+from headrace.define.definitions import StreamDefinition
 from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.pace import with_pace
@@ -52,9 +52,10 @@ from headrace.run.observatory.handlers import HANDLERS
 from headrace.run.observatory.observed_project import ObservatoryCache, RuntimeInfo
 from headrace.run.query_service import QueryService
 from headrace.run.read_permission import object_named
-from headrace.run.rule_service import AddedRules, LocalRuleService
+from headrace.run.rule_service import Deployer, LocalRuleService
 from headrace.run.watch_service import LocalWatchService
 from headrace.serving.answer import Answer
+from headrace.serving.catalog import required_plan
 from headrace.serving.conditions import Keys
 from headrace.serving.history import newest_audit, read_epochs, read_late
 from headrace.serving.runs import count_keys
@@ -63,11 +64,12 @@ from headrace.serving.sinks import count_panes
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, VersionState
 from headrace.serving.subscriber import OpenSubscription
+from headrace.serving.watches import add
 
 STOPPED = "the project is not running"
 
 
-class ProjectService:
+class ProjectService(Deployer):
     """Answers about a project from its store, master and log."""
 
     def __init__(self, project: Project, store: SqliteStore) -> None:
@@ -82,25 +84,12 @@ class ProjectService:
         self.cache = ObservatoryCache()
         self._masters: dict[StreamPlan, MasterTable] = {}
 
-    # Rules
-
-    def become_writer(self) -> None:
-        """Become the writer of the store."""
-        raise NotImplementedError
-
-    def redeploy(
-        self, added: AddedRules, who: str, watches: tuple[WatchDefinition, ...] = ()
-    ) -> None:
-        """Deploy these rules beside those of the files, and the shapes of these watches."""
-        raise NotImplementedError
-
     def add_watches(self, plans: Sequence[WatchPlan], who: str) -> None:
-        """Add watches of deployed shapes."""
-        raise NotImplementedError
-
-    def remove_watch(self, name: str, who: str) -> None:
-        """Remove a watch."""
-        raise NotImplementedError
+        """Add watches of deployed shapes; those of a stopped project begin when it starts."""
+        self.become_writer()
+        with self.store.write() as db:
+            for plan in plans:
+                add(db, plan, True, who, self.store.clock(), None)
 
     # Queries
 
@@ -314,10 +303,7 @@ class ProjectService:
     # Parts
 
     def deployed(self) -> Plan:
-        plan = self.store.deployed()
-        if plan is None:
-            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return plan
+        return required_plan(self.store.deployed())
 
     def stream_plan(self, name: str) -> StreamPlan:
         plan = self.deployed()

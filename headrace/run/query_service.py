@@ -26,7 +26,7 @@ from headrace.access.operation import Operation
 from headrace.api.resources.query import QueryPlan
 from headrace.compile.plan import DerivedPlan, Plan
 from headrace.core.cancellation import Cancellation
-from headrace.core.errors import BadQuery, HeadraceError, NotReady
+from headrace.core.errors import BadQuery, HeadraceError
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION, RAW
 from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
 from headrace.core.position import Position, parse_position
@@ -39,6 +39,7 @@ from headrace.run.history import stream_relations, table_relation
 from headrace.run.read_permission import can_read, check_reads
 from headrace.run.running_queries import RunningQueries
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
+from headrace.serving.catalog import required_plan
 from headrace.serving.engine import set_memory
 from headrace.serving.read import Reader
 from headrace.serving.sqlite_store import SqliteStore
@@ -99,7 +100,7 @@ class QueryService:
                     return self.reader.sql(
                         text, limit, cancellation, partial(can_read, caller, plan)
                     )
-            query = _StreamQuery(text, names, _deployed(plan), caller)
+            query = _StreamQuery(text, names, required_plan(plan), caller)
             with QUERY_SECONDS.labels(SPARK).time():
                 return self._on_spark(query, limit, cancellation)
 
@@ -109,7 +110,7 @@ class QueryService:
         if self.reader.answers_about(names):
             relations, sql, steps = self.reader.plan(text, partial(can_read, caller, plan))
             return QueryPlan("store", list(relations), sql, steps)
-        query = _StreamQuery(text, names, _deployed(plan), caller)
+        query = _StreamQuery(text, names, required_plan(plan), caller)
         result, _ = self._run(query, Cancellation(), explain=True)
         return QueryPlan("spark", sorted(names), text, str(result.rows[0][0]))
 
@@ -200,12 +201,6 @@ class QueryService:
             sql = _as_of_query(found.name, kind, value, found.partitions)
             relations.append(Relation(alias, query=sql))
         return relations, positions
-
-
-def _deployed(plan: Plan | None) -> Plan:
-    if plan is None:
-        raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-    return plan
 
 
 def _hidden_from(caller: Caller, plan: Plan, relation: Relation) -> Relation:

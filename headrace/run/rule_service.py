@@ -7,14 +7,15 @@ plan, which the deployer deploys. tests/run/test_rule_service.py checks each.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from headrace.access.caller import OWNER, Caller
 from headrace.api.rule_service import MuteStatus, RuleStatus
+from headrace.compile.plan import WatchPlan
 from headrace.core.errors import BadDefinition, BadRequest, NotFound
 from headrace.core.time import duration_us, iso
-from headrace.define.definitions import RuleDefinition
+from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.project import Project, duplicate_definitions
 from headrace.run.added_definitions import added_rules, parse_rule
 from headrace.run.definition_text import parse_added
@@ -29,19 +30,26 @@ from headrace.serving.sqlite_store import SqliteStore
 AddedRules = Mapping[str, RuleDefinition]  # the rules added at run time, by name
 
 
-class RuleDeployer(Protocol):
+class Deployer(Protocol):
+    """Deploys changed rules and watches: a running project, or a stopped one for its next start."""
+
     def become_writer(self) -> None:
         """Become the writer of the store, if it is not already."""
 
-    def redeploy(self, added: AddedRules, who: str) -> None:
-        """Deploy these rules beside those of the files."""
+    def redeploy(
+        self, added: AddedRules, who: str, watches: tuple[WatchDefinition, ...] = ()
+    ) -> None:
+        """Deploy these rules beside those of the files, and the shapes of these watches."""
+
+    def add_watches(self, plans: Sequence[WatchPlan], who: str) -> None:
+        """Add watches of deployed shapes."""
 
 
 class LocalRuleService:
     """`RuleService` of a project in this process."""
 
     def __init__(
-        self, files: Project, store: SqliteStore, deployer: RuleDeployer, changing: threading.Lock
+        self, files: Project, store: SqliteStore, deployer: Deployer, changing: threading.Lock
     ) -> None:
         self.files, self.store, self.deployer = files, store, deployer
         # Held while the added rules are read and replaced. The watch service shares the lock,

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Protocol
 
 from headrace.access.caller import OWNER, Caller
 from headrace.compile.destinations import refuse_cycles
 from headrace.compile.plan import WatchPlan
 from headrace.compile.watches import ShapedWatch, shape_watch, watch_plan
-from headrace.core.errors import BadDefinition, NotReady
+from headrace.core.errors import BadDefinition
 from headrace.core.time import iso
 from headrace.define.definitions import WatchDefinition
 from headrace.define.project import Project, duplicate_definitions
@@ -23,30 +22,18 @@ from headrace.run.added_definitions import added_rules
 from headrace.run.compiling import check_calls
 from headrace.run.definition_text import parse_added
 from headrace.run.read_permission import check_definitions
-from headrace.run.rule_service import AddedRules
+from headrace.run.rule_service import Deployer
 from headrace.serving import watches
+from headrace.serving.catalog import required_plan
 from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import WatchCounts, WatchStatus
-
-
-class WatchDeployer(Protocol):
-    def redeploy(
-        self, added: AddedRules, who: str, watches: tuple[WatchDefinition, ...] = ()
-    ) -> None:
-        """Deploy these rules beside those of the files, and the shapes of these watches."""
-
-    def add_watches(self, plans: Sequence[WatchPlan], who: str) -> None:
-        """Add watches of deployed shapes."""
-
-    def remove_watch(self, name: str, who: str) -> None:
-        """Remove a watch."""
 
 
 class LocalWatchService:
     """`WatchService` of a project in this process."""
 
     def __init__(
-        self, files: Project, store: SqliteStore, deployer: WatchDeployer, changing: threading.Lock
+        self, files: Project, store: SqliteStore, deployer: Deployer, changing: threading.Lock
     ) -> None:
         self.files, self.store, self.deployer = files, store, deployer
         self._changing = changing  # shared with the rule service
@@ -96,9 +83,7 @@ class LocalWatchService:
                 )
 
     def _plans(self, new: Sequence[ShapedWatch]) -> list[WatchPlan]:
-        plan = self.store.deployed()
-        if plan is None:
-            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+        plan = required_plan(self.store.deployed())
         plans = [watch_plan(self.files, plan, each) for each in new]
         with self.store.read() as db:
             refuse_cycles(plan, [*watches.watches_into_streams(db), *plans])
@@ -123,5 +108,7 @@ class LocalWatchService:
                 f"watch '{found.name}' is defined in the project's files and must be removed there",
                 hint=f"remove it from {in_files.origin if in_files else 'them'} and restart.",
             )
-        self.deployer.remove_watch(found.name, who)
+        self.deployer.become_writer()
+        with self.store.write() as db:
+            watches.remove(db, found.name, who, self.store.clock())
         return found

@@ -24,12 +24,7 @@ from headrace.api.access_routes import ACCESS_ROUTES
 from headrace.api.authentication import JOB, actor_of, authenticate, caller_of, request_target
 from headrace.api.authorization import AuthorizedEndpoint
 from headrace.api.body import read_body
-from headrace.api.handlers import (
-    METRICS_MEDIA,
-    Api,
-    json_response,
-    query_parameters,
-)
+from headrace.api.handlers import METRICS_MEDIA, Api, json_response, query_parameters
 from headrace.api.needs import ANY_USER, NAMED, PUBLIC, Need
 from headrace.api.page import PAGE_ROUTES
 from headrace.api.parameter import LIMIT_MAX, number_of

@@ -22,9 +22,8 @@ import structlog
 
 from headrace.core.errors import sentence_of
 from headrace.core.time import SECOND, now_us
-from headrace.run.launch_spec import LaunchSpec
+from headrace.run.launch_spec import LaunchSpec, ensure_key
 from headrace.run.lock import LockHolder, holder, running_url
-from headrace.run.server_key import ensure_key
 from headrace.server.database import DomainDatabase
 from headrace.server.deaths import Death, failure_after, in_a_row, note_death, pause_us, read_deaths
 from headrace.server.home import Home

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from headrace.core.meters import family
 from headrace.core.version import __version__
 from headrace.server.job_supervisor import STATES
 from headrace.server.meters import REGISTRY
@@ -56,18 +57,12 @@ class _Jobs(Collector):
             "headrace_job_heartbeat_age_seconds",
             "time since a job's process answered last, while there is one",
             "job_name",
-            {
-                job.name: job.heartbeat_age_s
-                for job in self._jobs
-                if job.heartbeat_age_s is not None
-            },
+            {job.name: job.heartbeat_age_s for job in self._jobs},
         )
         build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("headrace_build", "the version that runs", value=build)
 
 
-def _gauge(name: str, meaning: str, label: str, values: dict[str, float]) -> Metric:
-    metric = GaugeMetricFamily(name, meaning, labels=[label])
-    for of, value in values.items():
-        metric.add_metric([of], float(value))
-    return metric
+def _gauge(name: str, meaning: str, label: str, values: dict[str, float | None]) -> Metric:
+    samples = (([of], value) for of, value in values.items())
+    return family(GaugeMetricFamily, name, meaning, [label], samples)

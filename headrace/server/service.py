@@ -14,24 +14,15 @@ import msgspec
 from headrace.access.caller import Caller
 from headrace.api.read_access import may_read, may_read_all
 from headrace.core.time import iso
-from headrace.run.launch_spec import LaunchSpec
+from headrace.run.launch_spec import LaunchSpec, read_key
 from headrace.run.lock import running_url
-from headrace.run.server_key import read_key
 from headrace.server import process
 from headrace.server.deaths import read_deaths
 from headrace.server.domain import Domain
 from headrace.server.job_supervisor import JobSnapshot
 from headrace.server.metrics import JobMetrics, exposition
 from headrace.server.proxy import JobProxy
-from headrace.server.records import (
-    RUNNING,
-    Job,
-    job_of,
-    jobs,
-    names,
-    read_job,
-    versions,
-)
+from headrace.server.records import RUNNING, Job, job_of, jobs, names, read_job, versions
 from headrace.server.resources import ServerCapacity, memory_bytes
 from headrace.server.shapes import (
     CatalogNames,

@@ -6,13 +6,12 @@ docs/settings.md lists them, compared by tests/docs/test_complete.py.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from headrace.core.errors import BadSetting
 from headrace.core.origin import Origin
-from headrace.define.setting import Documented, documented_of, read_into, setting
+from headrace.define.setting import read_into, setting
 from headrace.define.settings import AccessSettings, HttpSettings
 
 
@@ -61,11 +60,6 @@ class ServerSettings:
     room: RoomSettings = field(default_factory=RoomSettings)
     supervise: SuperviseSettings = field(default_factory=SuperviseSettings)
     submit: SubmitSettings = field(default_factory=SubmitSettings)
-
-
-def documented() -> Iterator[Documented]:
-    """Each setting as (dotted key, default as the file writes it, meaning)."""
-    return documented_of(ServerSettings)
 
 
 def load_server_settings(path: Path) -> ServerSettings:

@@ -100,12 +100,7 @@ class StoppedJobHandler:
         }
 
     async def answer(
-        self,
-        job: str,
-        spec: LaunchSpec,
-        snapshot: JobSnapshot,
-        route: Route[Api],
-        request: Request,
+        self, job: str, spec: LaunchSpec, snapshot: JobSnapshot, route: Route[Api], request: Request
     ) -> Response:
         """The response of the job's route, or the error that the job is down."""
         if not route.stored or not Path(spec.state, "serving.db").is_file():

@@ -12,6 +12,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from headrace.core.schema import Type
+from headrace.log.columns import arrow_of
 
 _SCALARS = {
     "STRING": pa.string(), "BOOLEAN": pa.bool_(), "TINYINT": pa.int8(), "SMALLINT": pa.int16(),
@@ -24,20 +25,7 @@ _SCALARS = {
 @lru_cache(maxsize=1_000)
 def engine_type(type: str) -> pa.DataType:
     """The engine's type for a type of an answer."""
-    return _SCALARS["VOID"] if type == "VOID" else _engine(Type.of(type))
-
-
-def _engine(type: Type) -> pa.DataType:
-    match type.name:
-        case "ARRAY":
-            return pa.list_(_engine(type.element))
-        case "MAP":
-            return pa.map_(_engine(type.key), _engine(type.element))
-        case "STRUCT":
-            return pa.struct([(field.name, _engine(field.type)) for field in type.fields])
-        case "DECIMAL":
-            return pa.decimal128(*(type.size or (10, 0)))
-    return _SCALARS[type.name]
+    return _SCALARS["VOID"] if type == "VOID" else arrow_of(Type.of(type), _SCALARS)
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

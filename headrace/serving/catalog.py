@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.compile.flow import FlowPlan, flows_of
 from headrace.compile.plan import ColumnPlan, Plan, StreamPlan, ViewPlan
-from headrace.core.errors import BadDefinition
+from headrace.core.errors import BadDefinition, NotReady
 from headrace.core.msgspec_types import prepare_types
 from headrace.core.position import Position
 from headrace.serving.carried import create_states, drop_states
@@ -30,6 +30,13 @@ PLAN = "plan"  # the key in `_meta` of the deployed plan
 def read_plan(db: Transaction) -> Plan | None:
     text = read_meta(db, PLAN)
     return _decoded(text) if text else None
+
+
+def required_plan(plan: Plan | None) -> Plan:
+    """The deployed plan; NotReady if there is none."""
+    if plan is None:
+        raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
+    return plan
 
 
 @lru_cache(maxsize=16)  # every read decodes the same plan

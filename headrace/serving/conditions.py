@@ -154,13 +154,7 @@ def _operator(sign: str) -> str:
     return "IS NOT DISTINCT FROM" if sign == "IS" else sign
 
 
-_BOUNDS = {
-    "IS": (">=", "<="),
-    ">": (">", ""),
-    ">=": (">=", ""),
-    "<": ("", "<"),
-    "<=": ("", "<="),
-}
+_BOUNDS = {"IS": (">=", "<="), ">": (">", ""), ">=": (">=", ""), "<": ("", "<"), "<=": ("", "<=")}
 
 
 def window_range(plan: ViewPlan, conditions: Iterable[Condition]) -> Span | None:

@@ -23,9 +23,9 @@ from headrace.serving.carried import commit_states
 from headrace.serving.catalog import read_versions
 from headrace.serving.commits import record_changed
 from headrace.serving.database import Transaction
+from headrace.serving.merge import stored_rows
 from headrace.serving.merged_rows import merged_stored, read_stored
 from headrace.serving.progress import advance, read_stream, stored_times
-from headrace.serving.rows import stored_rows
 from headrace.serving.runs import Layer, add_rows, drop_rows, groups_to_compact
 from headrace.serving.shed_epochs import record_shed
 from headrace.serving.store import NOW, Epoch, Superseded, Version

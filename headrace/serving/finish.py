@@ -4,6 +4,11 @@ The cache of a view has the rows of its answer, if each follows from one merged 
 an ORDER BY or a LIMIT it has the merged rows, which are finished on read. Columns of cached rows
 have plain names (`o0`, `o1`), because two of an answer may have the same name, followed by whether
 speed contributed to the row, which of its lists were cut, and its key.
+
+A window without events has no row. Its values follow from SQL: a count is 0, and a sum, an average
+or a maximum is NULL; each is the output's own finish over the merged row without events. HAVING and
+LIMIT omit rows that have events, so the values are not known there.
+tests/serving/test_empty_windows.py checks it.
 """
 
 from __future__ import annotations
@@ -18,15 +23,18 @@ from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.select import CompiledQuery
 from headrace.certified.typed import quoted
 from headrace.compile.finish import answer_columns, compile_finish
-from headrace.compile.plan import FRESH, OutputPlan, ViewPlan
+from headrace.compile.plan import FRESH, MERGED, WINDOW, OutputPlan, ViewPlan
 from headrace.core.event import KEY
+from headrace.core.time import MILLISECOND
+from headrace.serving.answer import Windows
 from headrace.serving.conditions import Condition
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
-from headrace.serving.merged_rows import SECONDS_MAX, merged_rows, read_stored
+from headrace.serving.merged_rows import SECONDS_MAX, empty_row, merged_rows, read_stored
 
 COMPILED_MAX = 1_000
 _COMPILED: dict[tuple[str, ...], CompiledQuery] = {}  # every read of a view uses the same
+_WINDOWS: dict[str, Windows] = {}  # it depends on the plan alone, and every read needs it
 
 
 def rows_name(live: ViewPlan) -> str:
@@ -94,3 +102,24 @@ def _finish(live: ViewPlan, additional: Sequence[OutputPlan]) -> CompiledQuery:
 
 def _plain_names(live: ViewPlan) -> list[str]:
     return [f"o{n}" for n, _ in enumerate(live.outputs)]
+
+
+def windows_of(plan: ViewPlan) -> Windows | None:
+    """None for a view without windows of a fixed interval, such as one of sessions."""
+    slide = plan.windowed[1].slide if plan.windowed else 0
+    if not slide or not any(out.type == WINDOW for out in plan.outputs):
+        return None
+    if plan.fingerprint not in _WINDOWS:
+        if len(_WINDOWS) >= COMPILED_MAX:
+            _WINDOWS.clear()
+        _WINDOWS[plan.fingerprint] = Windows(slide / MILLISECOND, _empty(plan))
+    return _WINDOWS[plan.fingerprint]
+
+
+def _empty(plan: ViewPlan) -> dict[str, float | int]:
+    outputs = tuple(out for out in plan.outputs if out.key is None)
+    if plan.having or plan.limit is not None or not outputs:
+        return {}
+    values = msgspec.structs.replace(plan, outputs=outputs, order=())
+    (row,) = run(compile_finish(values, MERGED).sql, {MERGED: empty_row(plan)}).to_pylist()
+    return {name: value for name, value in row.items() if type(value) in (int, float)}

@@ -26,7 +26,7 @@ from headrace.serving.changes import KEYS_MAX
 from headrace.serving.commits import record_changed
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
-from headrace.serving.merge import merge_sql, windows_sql
+from headrace.serving.merge import keys_of, merge_sql, stored_rows, windows_sql
 from headrace.serving.merged_rows import (
     SECONDS_MAX,
     STORED,
@@ -35,7 +35,6 @@ from headrace.serving.merged_rows import (
     read_stored,
 )
 from headrace.serving.progress import advance, read_groups, read_stream, stored_times
-from headrace.serving.rows import keys_of, stored_rows
 from headrace.serving.runs import (
     ROWS_MAX,
     Layer,
@@ -202,8 +201,7 @@ def promote(
     )
     found = msgspec.json.encode(list(audits)).decode()
     db.execute(
-        "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)",
-        (stream, number, boundary, now_us, found),
+        "INSERT INTO _generations VALUES (?, ?, ?, ?, ?)", (stream, number, boundary, now_us, found)
     )
     _drop_shed(db, stream, reached.position)
     db.execute(

@@ -23,8 +23,7 @@ from headrace.core.storage import Storage
 from headrace.serving.arrow_values import engine_type, plain
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
-from headrace.serving.merge import GROUP, merge_sql, stored_schema, windows_sql
-from headrace.serving.rows import stored_rows
+from headrace.serving.merge import GROUP, merge_sql, stored_rows, stored_schema, windows_sql
 from headrace.serving.runs import Layer, read_rows
 
 LAYERS = (Layer.GENERATION, Layer.SPEED)

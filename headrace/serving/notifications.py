@@ -45,11 +45,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 def notify(
-    db: Transaction,
-    rule: Notifier,
-    kind: str,
-    alerts: Sequence[dict[str, Any]],
-    now_us: int,
+    db: Transaction, rule: Notifier, kind: str, alerts: Sequence[dict[str, Any]], now_us: int
 ) -> None:
     """Queue one notification of these alerts for each of the rule's destinations."""
     ids = [alert["id"] for alert in alerts]
@@ -106,11 +102,7 @@ def fail_orphaned(db: Database, rules: Sequence[RulePlan], now_us: int) -> None:
 
 
 def retry(
-    db: Transaction,
-    rules: Sequence[RulePlan],
-    rule: str | None,
-    alert: str | None,
-    now_us: int,
+    db: Transaction, rules: Sequence[RulePlan], rule: str | None, alert: str | None, now_us: int
 ) -> int:
     """Retry failed notifications, of one rule or watch, of one alert, or of all; returns how many.
     Those for destinations that their rule has no more are not retried.

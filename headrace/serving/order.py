@@ -7,11 +7,9 @@ another read. tests/serving/test_order.py checks it.
 
 from __future__ import annotations
 
-import difflib
-
 from headrace.certified.typed import quoted
 from headrace.compile.plan import OutputPlan, ViewPlan
-from headrace.core.errors import BadRequest
+from headrace.core.errors import BadRequest, did_you_mean
 from headrace.core.schema import nested
 
 
@@ -31,9 +29,8 @@ def _output(plan: ViewPlan, name: str) -> OutputPlan:
     if output is not None and not nested(output.type):
         return output
     names = [out.name for out in plan.outputs if not nested(out.type)]
-    close = difflib.get_close_matches(name, names, 1)
     raise BadRequest(
         f"view '{plan.name}' cannot be ordered by '{name[:40]}'",
         detail=f"columns are: {', '.join(names)}.",
-        hint=f"did you mean '{close[0]}'?" if close else None,
+        hint=did_you_mean(name, names),
     )

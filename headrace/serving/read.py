@@ -9,6 +9,7 @@ interpreter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,9 +28,8 @@ from headrace.serving.answer import Answer, AsOf, column_info, rows_as_objects
 from headrace.serving.catalog import read_plan
 from headrace.serving.conditions import Condition, Keys, key_conditions, key_of, parse_conditions
 from headrace.serving.database import Database, Transaction
-from headrace.serving.empty_windows import windows_of
 from headrace.serving.engine import NEVER, run
-from headrace.serving.finish import cached_relation, filter_rows, rows_name
+from headrace.serving.finish import cached_relation, filter_rows, rows_name, windows_of
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
 from headrace.serving.merged_rows import storage_rows
 from headrace.serving.order import order_by
@@ -40,9 +40,17 @@ from headrace.serving.views import Readable, Views, all_readable
 
 ROWS_MAX = 10_000
 Row = tuple[Any, ...]
-
-
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewQuery:
+    """The rows to read of a version of a view."""
+
+    plan: ViewPlan
+    conditions: list[Condition]
+    limit: int | None = None
+    order: str | None = None
 
 
 class Reader:
@@ -79,7 +87,7 @@ class Reader:
         def read(views: Views) -> Answer:
             plan = views.live(name)
             conditions = parse_conditions(plan, keys or {}, since, until)
-            return self._view_answer_with_windows(views, plan, conditions, limit, order)
+            return self._answer_with_windows(views, _ViewQuery(plan, conditions, limit, order))
 
         return self._read(read)
 
@@ -95,7 +103,7 @@ class Reader:
             conditions = parse_conditions(plan, keys, None, None)
             if key_of(plan, conditions) is None or not (plan.kept and plan.rowwise):
                 return None
-            return self._view_answer_with_windows(views, plan, conditions)
+            return self._answer_with_windows(views, _ViewQuery(plan, conditions))
         except NotCached:
             return None
 
@@ -113,8 +121,8 @@ class Reader:
             views = Views.of(db)
             plan = late_plan(views.live(name))
             conditions = parse_conditions(plan, keys or {}, since, until)
-            answer = self._view_answer(views, plan, conditions, limit, newest_first(plan))
-            return late_answer(plan.name, answer)
+            query = _ViewQuery(plan, conditions, limit, newest_first(plan))
+            return late_answer(plan.name, self._view_answer(views, query))
 
     def sql(
         self,
@@ -191,47 +199,27 @@ class Reader:
         tables = {table.name.lower() for table in plan.tables}
         return bool(names & views) and names <= views | tables
 
-    def _view_answer_with_windows(
-        self,
-        views: Views,
-        plan: ViewPlan,
-        conditions: list[Condition],
-        limit: int | None = None,
-        order: str | None = None,
-    ) -> Answer:
-        answer = self._view_answer(views, plan, conditions, limit, order)
-        return msgspec.structs.replace(answer, windows=windows_of(plan))
+    def _answer_with_windows(self, views: Views, query: _ViewQuery) -> Answer:
+        answer = self._view_answer(views, query)
+        return msgspec.structs.replace(answer, windows=windows_of(query.plan))
 
-    def _view_answer(
-        self,
-        views: Views,
-        plan: ViewPlan,
-        conditions: list[Condition],
-        limit: int | None,
-        order: str | None,
-    ) -> Answer:
-        found = self._from_cache(views, plan, conditions, limit, order)
-        if found is None:
-            found = self._from_query(views, plan, conditions, limit, order)
-        columns, table, total = found
+    def _view_answer(self, views: Views, query: _ViewQuery) -> Answer:
+        found = self._from_cache(views, query)
+        columns, table, total = self._from_query(views, query) if found is None else found
         fresh = any(table.column(len(columns)).to_pylist())
         rows = storage_rows(table, [column.type for column in columns])
-        answer = self._answer(views, rows, columns, (plan.name,), limit, fresh)
-        return msgspec.structs.replace(answer, total=total) if order else answer
+        answer = self._answer(views, rows, columns, (query.plan.name,), query.limit, fresh)
+        return msgspec.structs.replace(answer, total=total) if query.order else answer
 
     def _from_cache(
-        self,
-        views: Views,
-        plan: ViewPlan,
-        conditions: list[Condition],
-        limit: int | None,
-        order: str | None,
+        self, views: Views, query: _ViewQuery
     ) -> tuple[Sequence[AnswerColumn], pa.Table, int] | None:
         """Cached rows that are found by key or by comparing columns, which is cheaper than a query;
         None if a query is needed.
         """
+        plan, conditions = query.plan, query.conditions
         key = key_of(plan, conditions)
-        simple = key is not None or (not order and all(c.comparable for c in conditions))
+        simple = key is not None or (not query.order and all(c.comparable for c in conditions))
         known = simple and plan.kept and plan.rowwise
         kept = views.rows(plan, selective=bool(conditions)) if known else None
         if kept is None:
@@ -239,25 +227,21 @@ class Reader:
         if key is not None:
             table = kept.find(key)
         else:
-            table = filter_rows(plan, kept.whole, conditions).slice(0, self._limit(limit) + 1)
+            table = filter_rows(plan, kept.whole, conditions).slice(0, self._limit(query.limit) + 1)
         views.tables[rows_name(plan)] = table
         return cached_relation(plan).columns, table, table.num_rows
 
     def _from_query(
-        self,
-        views: Views,
-        plan: ViewPlan,
-        conditions: list[Condition],
-        limit: int | None,
-        order: str | None,
+        self, views: Views, query: _ViewQuery
     ) -> tuple[Sequence[AnswerColumn], pa.Table, int]:
         """The rows that meet the conditions, by a query, and how many there are."""
-        views.conditions = {plan.name.lower(): conditions}
+        plan, order = query.plan, query.order
+        views.conditions = {plan.name.lower(): query.conditions}
         relation = views.with_freshness(plan)
-        rows = f"SELECT * FROM {relation.sql}{_where(conditions)}"
+        rows = f"SELECT * FROM {relation.sql}{_where(query.conditions)}"
         if order:
             rows = f"SELECT *, count(*) OVER () AS _total FROM ({rows}) {order_by(plan, order)}"
-        sql = f"SELECT * FROM ({rows}) LIMIT {self._limit(limit) + 1}"
+        sql = f"SELECT * FROM ({rows}) LIMIT {self._limit(query.limit) + 1}"
         columns, table = relation.columns[:-1], run(sql, views.tables, self.seconds_max)
         total = table.column(len(columns) + 1)[0].as_py() if order and table.num_rows else 0
         return columns, table, total
@@ -291,11 +275,7 @@ class Reader:
 
 
 def read_view_rows(
-    db: Transaction,
-    plan: ViewPlan,
-    conditions: Sequence[Condition] = (),
-    *,
-    cached: bool = False,
+    db: Transaction, plan: ViewPlan, conditions: Sequence[Condition] = (), *, cached: bool = False
 ) -> list[Row]:
     """All rows of a version of a view that meet the conditions, in storage form; with `cached`,
     from the cache. An audit reads the store.

@@ -123,8 +123,7 @@ class _Removal:
     def remove_notifications(self) -> None:
         """A notification is removed with the last of its alerts."""
         ended = self.db.execute(
-            "SELECT number, queue, state, alerts FROM _outbox WHERE ended_at < ?",
-            (self.floor_us,),
+            "SELECT number, queue, state, alerts FROM _outbox WHERE ended_at < ?", (self.floor_us,)
         ).fetchall()
         gone = [
             (n, queue, state) for n, queue, state, ids in ended if not self._any_exists(_ids(ids))

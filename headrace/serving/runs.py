@@ -51,7 +51,7 @@ def add_rows(
         db.execute(
             "INSERT INTO _runs (version, layer, part, number, first, last, count, rows) "
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (version, layer, column, group, *ends, run.num_rows, _encoded(run)),
+            (version, layer, column, group, *ends, run.num_rows, encoded(run, _LZ4)),
         )
 
 
@@ -115,10 +115,11 @@ def drop_version(db: Transaction, version: str) -> None:
     db.execute("DELETE FROM _runs WHERE version = ?", (version,))
 
 
-def _encoded(run: pa.Table) -> bytes:
+def encoded(rows: pa.Table, options: pa.ipc.IpcWriteOptions | None = None) -> bytes:
+    """Rows in Arrow's format of streams."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, run.schema, options=_LZ4) as writer:
-        writer.write_table(run)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write_table(rows)
     return bytes(sink.getvalue())
 
 

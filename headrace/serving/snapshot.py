@@ -9,16 +9,17 @@ tests/serving/test_answers.py checks that rows and `as_of` are of one commit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from headrace.compile.explain import unknown_view
 from headrace.compile.plan import Plan, ViewPlan
+from headrace.compile.view_subscription import streams_of
 from headrace.core.errors import NotReady
 from headrace.serving import catalog
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.carried import needs_rebase, set_aside_keys
-from headrace.serving.catalog import provisional, read_plan, read_tables
+from headrace.serving.catalog import provisional, read_plan, read_tables, required_plan
 from headrace.serving.commits import commit_number
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream
@@ -59,10 +60,7 @@ class Snapshot:
 
     @staticmethod
     def of(db: Transaction) -> Snapshot:
-        plan = read_plan(db)
-        if plan is None:
-            raise NotReady("nothing is deployed yet", hint="start the project with `headrace run`.")
-        return Snapshot(commit_number(db), plan)
+        return Snapshot(commit_number(db), required_plan(read_plan(db)))
 
     def live(self, db: Transaction | None, name: str) -> ViewPlan:
         """The live version of a view."""
@@ -113,10 +111,14 @@ def _read_progress(db: Transaction, plan: Plan, names: Names) -> AnswerProgress:
 
 def _streams(plan: Plan, names: Names) -> dict[str, None]:
     """The streams behind views, in the order of the views."""
-    found: dict[str, None] = {}
+    views = filter(None, map(plan.view, names))
+    return dict.fromkeys(stream for view in views for stream in streams_of(plan, view))
+
+
+def _kept(plan: Plan, names: Names) -> Iterator[ViewPlan]:
+    """The views with stored rows behind views."""
     for view in filter(None, map(plan.view, names)):
-        found |= {view.stream: None} if view.stream else _streams(plan, view.reads)
-    return found
+        yield from (view,) if view.kept else _kept(plan, view.reads)
 
 
 def _tables(
@@ -135,25 +137,21 @@ def _tables(
 
 def _provisional(db: Transaction, plan: Plan, names: Names) -> set[str]:
     """The streams of those views whose answers are provisional."""
-    found: set[str] = set()
-    for view in filter(None, map(plan.view, names)):
-        if not view.kept:
-            found |= _provisional(db, plan, view.reads)
-        elif _is_provisional(db, live_plan(db, plan, view.name)):
-            found.add(view.stream)
-    return found
+    return {
+        view.stream
+        for view in _kept(plan, names)
+        if is_provisional(db, live_plan(db, plan, view.name).recompute)
+    }
 
 
-def _is_provisional(db: Transaction, plan: ViewPlan) -> bool:
-    return bool(provisional(db, plan.recompute)) or needs_rebase(db, plan.recompute)
+def is_provisional(db: Transaction, version: str) -> bool:
+    """Whether some rows of a version are wrong until the next generation."""
+    return bool(provisional(db, version)) or needs_rebase(db, version)
 
 
 def _set_aside(db: Transaction, plan: Plan, names: Names) -> dict[str, int]:
     """How many keys of those views' patterns are not searched, by stream."""
     found: Counter[str] = Counter()
-    for view in filter(None, map(plan.view, names)):
-        if not view.kept:
-            found.update(_set_aside(db, plan, view.reads))
-        elif keys := set_aside_keys(db, live_plan(db, plan, view.name)):
-            found[view.stream] += len(keys)
-    return dict(found)
+    for view in _kept(plan, names):
+        found[view.stream] += len(set_aside_keys(db, live_plan(db, plan, view.name)))
+    return dict(+found)

@@ -13,6 +13,7 @@ from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.typed import quoted
 from headrace.core.errors import Unsupported
 from headrace.serving.database import Transaction
+from headrace.serving.runs import encoded
 
 ROWS_MAX = 200_000
 _TYPES = {
@@ -27,11 +28,7 @@ def write_rows(db: Transaction, name: str, table: pa.Table | None) -> None:
     db.execute("DELETE FROM _table_rows WHERE name = ?", (name,))
     if table is None or table.num_rows > ROWS_MAX:
         return
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    rows = sink.getvalue().to_pybytes()
-    db.execute("INSERT INTO _table_rows VALUES (?, ?)", (name, rows))
+    db.execute("INSERT INTO _table_rows VALUES (?, ?)", (name, encoded(table)))
 
 
 def read_rows(db: Transaction, name: str) -> pa.Table:

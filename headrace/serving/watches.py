@@ -28,6 +28,10 @@ _SHOWN = (
     "number, name, state, severity, matches, kept, added_at, added_by, until_us, matches_max, "
     "ended_at, why, shape, text"
 )
+_ACTIVE = (
+    "SELECT number, name, severity, destinations, until_us, matches_max, matches FROM _watches "
+    "WHERE state = 'active'"
+)
 _KNOWN = "SELECT max(number) FROM _watches GROUP BY lower(name)"
 
 
@@ -160,8 +164,7 @@ def start_watches(db: Transaction, shape: str, position: Position) -> None:
     upper position of those that have ended.
     """
     db.execute(
-        "UPDATE _watches SET lower = ? WHERE shape = ? AND lower IS NULL",
-        (str(position), shape),
+        "UPDATE _watches SET lower = ? WHERE shape = ? AND lower IS NULL", (str(position), shape)
     )
     db.execute(
         "UPDATE _watches SET upper = ? WHERE shape = ? AND upper IS NULL AND state <> 'active'",
@@ -209,11 +212,7 @@ def active_watches(db: Transaction, numbers: Iterable[int]) -> dict[int, ActiveW
     """The active ones of these watches, by number."""
     found = {}
     for number in set(numbers):
-        row = db.execute(
-            "SELECT number, name, severity, destinations, until_us, matches_max, matches "
-            "FROM _watches WHERE number = ? AND state = 'active'",
-            (number,),
-        ).fetchone()
+        row = db.execute(f"{_ACTIVE} AND number = ?", (number,)).fetchone()
         if row:
             found[number] = _active_watch(row)
     return found
@@ -222,9 +221,7 @@ def active_watches(db: Transaction, numbers: Iterable[int]) -> dict[int, ActiveW
 def expired_watches(db: Transaction, now_us: int) -> list[ActiveWatch]:
     """The active watches whose UNTIL has passed."""
     rows = db.execute(
-        "SELECT number, name, severity, destinations, until_us, matches_max, matches FROM _watches "
-        "WHERE state = 'active' AND until_us <= ? AND lower IS NOT NULL ORDER BY until_us",
-        (now_us,),
+        f"{_ACTIVE} AND until_us <= ? AND lower IS NOT NULL ORDER BY until_us", (now_us,)
     )
     return [_active_watch(row) for row in rows]
 

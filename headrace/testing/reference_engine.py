@@ -16,7 +16,7 @@ tests/testing/test_reference_engine.py checks it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -28,13 +28,13 @@ from headrace.testing.declarations import (
     StreamDeclaration,
     TableDeclaration,
     WatchDeclaration,
+    columns_of,
 )
 from headrace.testing.decode import DecodeError, decoded, id_of, key_of, raw_of, typed
 from headrace.testing.panes import ReferenceSubscriber, streams_behind, subscriber_of
-from headrace.testing.reference import Reference, StreamWatermark, Timestamp
-from headrace.testing.reference.computed import computed
+from headrace.testing.reference import Reference, ReferenceProcessor, StreamWatermark, Timestamp
+from headrace.testing.reference.interpreter import computed
 from headrace.testing.reference_watch import ReferenceWatch
-from headrace.testing.transcript_processors import processors_of
 
 if TYPE_CHECKING:
     from headrace.testing.transcript import Transcript
@@ -222,3 +222,25 @@ def _rows(table: TableDeclaration, rows: list[dict[str, Any]]) -> list[dict[str,
         return [{c.name: typed(row.get(c.name), c.type) for c in table.columns} for row in rows]
     except DecodeError as problem:
         raise BadDefinition(f"a row of table '{table.name}' is not valid: {problem}") from problem
+
+
+def processors_of(text: str) -> dict[str, ReferenceProcessor]:
+    """The processors of a text by the names of their classes.
+
+    >>> found = processors_of('@processor("user STRING, n BIGINT")\\nclass Visits: ...')
+    >>> found["Visits"].columns
+    ('user', 'n')
+    """
+    found: dict[str, ReferenceProcessor] = {}
+
+    def processor(columns: str) -> Callable[[type[Any]], type[Any]]:
+        def remember(made: type[Any]) -> type[Any]:
+            found[made.__name__] = ReferenceProcessor(
+                tuple(c.name for c in columns_of(columns)), made
+            )
+            return made
+
+        return remember
+
+    exec(compile(text, "processors", "exec"), {"processor": processor, "__name__": "processors"})
+    return found

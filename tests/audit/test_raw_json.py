@@ -52,7 +52,7 @@ def test_a_record_is_read_as_spark_reads_it(sparks: list[str | None], n: int) ->
 
 @pytest.mark.parametrize("n", range(len(RECORDS)))
 def test_the_reference_reads_it_so_too(sparks: list[str | None], n: int) -> None:
-    from headrace.testing.reference.computed import computed
+    from headrace.testing.reference.interpreter import computed
 
     event = {"_raw": raw_of(RECORDS[n])}
     found = computed({"a": "CAST(_raw:a AS STRING)"}, event)["a"]

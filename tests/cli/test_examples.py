@@ -15,7 +15,7 @@ from headrace.define.project import load_project
 from headrace.define.sigma.script import SigmaScript, translate
 from headrace.define.statements import read_statements
 from headrace.ingest.connector import check_options
-from headrace.ingest.generator import generate
+from headrace.ingest.generator import Generator
 
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 CALLS = SHOP.parent / "calls"
@@ -45,7 +45,7 @@ def test_the_calls_can_be_read_and_their_names_are_known() -> None:
     assert (CALLS / project.tables["routes"].location).is_file()
     for stream in project.streams.values():
         check_options(stream)
-    events = generate(project.streams["calls"], Random(1), now_us(), 200)
+    events = Generator(project.streams["calls"], Random(1), run="0").take(200, now_us())
     assert any(b'"0800111222"' in event for event in events)
 
 
@@ -55,7 +55,7 @@ def test_the_intrusions_can_be_read_and_their_names_are_known() -> None:
     assert list(project.rules) == ["brute_force", "port_scan", "peer_to_peer", "break_in"]
     for stream in project.streams.values():
         check_options(stream)
-    events = generate(project.streams["traffic"], Random(1), now_us(), 500)
+    events = Generator(project.streams["traffic"], Random(1), run="0").take(500, now_us())
     assert all(any(kind in event for event in events) for kind in (b"brute", b"scan", b"peer"))
 
 
@@ -100,7 +100,7 @@ def test_the_sigma_rules_say_what_the_rules_of_the_project_say() -> None:
 
 def test_its_events_are_generated() -> None:
     clicks = load_project(SHOP).streams["clicks"]
-    events = generate(clicks, Random(1), now_us(), 200)
+    events = Generator(clicks, Random(1), run="0").take(200, now_us())
     assert len(events) == 200
     assert any(b'"/pay"' in event for event in events)
 

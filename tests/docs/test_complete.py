@@ -22,6 +22,7 @@ from headrace.core.meters import REGISTRY
 from headrace.core.time import duration_us
 from headrace.define.definitions import PaceDefinition, StreamDefinition, Watermark
 from headrace.define.layout import Layout
+from headrace.define.setting import documented_of
 from headrace.define.settings import documented
 from headrace.define.statements import _STREAM_OPTIONS
 from headrace.ingest.connector import documented_options
@@ -30,7 +31,7 @@ from headrace.server.meters import REGISTRY as SERVER_REGISTRY
 from headrace.server.metrics import JobMetrics
 from headrace.server.metrics import exposition as server_exposition
 from headrace.server.routes import ROUTES as SERVER_ROUTES
-from headrace.server.settings import documented as server_documented
+from headrace.server.settings import ServerSettings
 from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 
 from .pages import code, codes, page, prose, sections, table
@@ -55,7 +56,9 @@ def test_every_setting_of_a_server_is_documented_with_its_default_and_meaning() 
         (code(key), code(default), meaning)
         for key, default, meaning in table("docs/settings.md", "server setting")
     ]
-    assert rows == [(key, str(default), meaning) for key, default, meaning in server_documented()]
+    assert rows == [
+        (key, str(default), meaning) for key, default, meaning in documented_of(ServerSettings)
+    ]
 
 
 def test_every_route_of_a_server_is_documented() -> None:

@@ -111,6 +111,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
+def ids_in_memory(intake: Intake) -> int:
+    """How many ids of its stream an intake holds in memory; none without an id."""
+    memory = intake._ids._memory
+    return len(memory) if memory is not None else 0
+
+
 def wait_for(condition: Callable[[], Any], seconds: float = 10.0) -> None:
     """Wait until the condition holds; fail if it does not in time."""
     deadline = time.monotonic() + seconds

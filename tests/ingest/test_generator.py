@@ -14,7 +14,7 @@ from headrace.core.time import MINUTE, from_iso
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.event_factory import EventFactory
 from headrace.ingest.fields import csv_row
-from headrace.ingest.generator import Generator, GeneratorConnector, generate, sample
+from headrace.ingest.generator import Generator, GeneratorConnector, sample
 from headrace.ingest.malformed import encoder, malformed
 from headrace.log.block import Block
 from headrace.log.decode import Decoder
@@ -34,7 +34,7 @@ def generated(
     definition = stream(
         **{"source": "generator", "options": options, "id": "event_id", **(said or {})}
     )
-    return generate(definition, Random(seed), NOW, n)
+    return Generator(definition, Random(seed), run="0").take(n, NOW)
 
 
 def parsed(n: int, **options: str) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ def test_a_csv_stream_gets_rows_in_the_declared_order() -> None:
 
 def test_a_stream_of_another_source_can_be_generated_too() -> None:
     tcp = stream(source="tcp", options={"port": "7000"})
-    assert len(generate(tcp, Random(1), NOW, 100)) == 100
+    assert len(Generator(tcp, Random(1), run="0").take(100, NOW)) == 100
 
 
 def test_the_connector_sends_its_count_and_ends(bench: Bench) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from headrace.core.errors import DiskFull, LimitReached
 from headrace.core.time import DAY, SECOND
-from headrace.ingest.disk import DiskGuard
+from headrace.ingest.guards import DiskGuard
 from headrace.ingest.intake import Counters, Intake, Receipt, split_lines
-from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.files import Files
 from headrace.log.embedded.writer import EmbeddedWriter
 
-from .conftest import Bench, HeldClock, settings, stream
+from .conftest import Bench, HeldClock, ids_in_memory, settings, stream
 
 
 def event(identity: object, user: str = "ada", ms: int = 1) -> bytes:
@@ -108,7 +108,7 @@ def test_nothing_is_taken_while_the_disk_is_nearly_full(bench: Bench) -> None:
     assert bench.logged() == []
 
 
-class FullDisk(OsFiles):
+class FullDisk(Files):
     """A disk that takes nothing more while `full`."""
 
     full = False
@@ -129,7 +129,7 @@ def test_what_a_full_disk_refused_is_an_event_when_it_comes_again(tmp_path: Path
         with pytest.raises(DiskFull):
             intake.accept(body)
     assert intake.counters == Counters()
-    assert intake.ids_remembered == 0
+    assert ids_in_memory(intake) == 0
     disk.full = False
     assert intake.accept(body).duplicates == 0
     assert intake.accept(body).duplicates == 10

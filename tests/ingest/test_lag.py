@@ -8,8 +8,8 @@ import pytest
 
 from headrace.core.errors import Overloaded
 from headrace.define.definitions import PaceDefinition
+from headrace.ingest.guards import CHECK_US
 from headrace.ingest.intake import Intake
-from headrace.ingest.lag import CHECK_US
 from headrace.ingest.retry import accept_with_retry
 from headrace.log.embedded.writer import EmbeddedWriter
 

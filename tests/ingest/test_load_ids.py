@@ -10,7 +10,7 @@ import pytest
 from headrace.core.position import Interval, Position
 from headrace.ingest.id_index import IdIndex
 
-from .conftest import Bench
+from .conftest import Bench, ids_in_memory
 
 SMALL = {"ids_max": 20}
 
@@ -36,7 +36,7 @@ def all_are_known(bench: Bench, many: int = 200) -> bool:
 def test_with_its_index_only_the_tail_of_the_log_is_read(bench: Bench) -> None:
     fill(bench)
     intake = bench.intake(id="event_id", key="user", changes=SMALL)
-    assert intake.ids_remembered <= 40
+    assert ids_in_memory(intake) <= 40
     assert all_are_known(bench)
 
 
@@ -85,7 +85,7 @@ def test_a_full_disk_does_not_keep_a_stream_from_its_start(
 
     monkeypatch.setattr(IdIndex, "add", no_room)
     intake = bench.intake(id="event_id", key="user", changes=SMALL)
-    assert intake.ids_remembered == 200
+    assert ids_in_memory(intake) == 200
     assert intake.accept([event(n) for n in range(200)]).duplicates == 200
     monkeypatch.undo()
     assert all_are_known(bench)

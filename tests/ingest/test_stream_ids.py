@@ -10,7 +10,7 @@ from headrace.core.position import Position
 from headrace.ingest.hashing import Hashes
 from headrace.ingest.id_index import IdIndex
 
-from .conftest import Bench, wait_for
+from .conftest import Bench, ids_in_memory, wait_for
 
 SMALL = {"ids_max": 10}
 
@@ -33,13 +33,13 @@ def test_a_disk_that_is_full_for_a_while_costs_memory_and_no_id(
     for start in range(0, 100, 10):
         intake.accept(events(start, start + 10))
     wait_for(lambda: tries)
-    assert intake.ids_remembered == 100
+    assert ids_in_memory(intake) == 100
     monkeypatch.setattr(IdIndex, "add", add)
 
     def shrunk() -> bool:
         numbers.append(len(numbers) + 100)
         intake.accept(events(numbers[-1], numbers[-1] + 1))
-        return intake.ids_remembered < 50
+        return ids_in_memory(intake) < 50
 
     numbers = list[int]()
     wait_for(shrunk)
@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_for_a_while_costs_memory_and_no_id(
 def test_a_stream_without_an_id_keeps_nothing(bench: Bench) -> None:
     intake = bench.intake(partitions=1)
     intake.accept(events(0, 10))
-    assert intake.ids_remembered == 0
+    assert ids_in_memory(intake) == 0
     assert not (bench.folder / "topic" / "ids").exists()
 
 

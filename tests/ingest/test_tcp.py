@@ -13,7 +13,7 @@ import pytest
 from headrace.core.errors import DiskFull, PortInUse, Unavailable
 from headrace.core.problems import Problems
 from headrace.ingest import retry
-from headrace.ingest.disk import DiskGuard
+from headrace.ingest.guards import DiskGuard
 from headrace.ingest.intake import Intake, Receipt
 from headrace.ingest.tcp import TcpConnector
 

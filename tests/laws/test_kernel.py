@@ -29,7 +29,6 @@ from headrace.core.event import STATUS
 from headrace.kernel.partials import KernelJob, compute_partials
 from headrace.log.block import Block
 from headrace.master.decoding import decoder_of
-from headrace.serving.states import hll
 from tests.laws.test_seam import CALLS, EVENT, STREAM, TYPED
 
 TABLE = "CREATE TABLE labels (k STRING, label STRING, at TIMESTAMP) USING csv LOCATION 'l.csv';\n"
@@ -168,7 +167,7 @@ def _differences(view: ViewPlan, expected: pa.Table, found: pa.Table) -> list[tu
 
 def _rows(table: pa.Table, sketches: set[str]) -> list[tuple[Any, ...]]:
     columns = [
-        [hll.count(v) if v else 0 for v in table[name].to_pylist()]
+        [sketches.count_hll(v) if v else 0 for v in table[name].to_pylist()]
         if name in sketches
         else table[name].to_pylist()
         for name in table.column_names

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.files import Files
 
 
-class FaultyFiles(OsFiles):
+class FaultyFiles(Files):
     """Counts changes; those numbered in `fails` go wrong by `fault`. Closing a file always works.
 
     The faults: "eio" and "enospc" change nothing; "short" writes a part and then has no room;
@@ -33,42 +33,42 @@ class FaultyFiles(OsFiles):
     def open(self, path: Path) -> int:
         if self.fault == "late":  # the caller could never close what it was not given
             return super().open(path)
-        return self._apply(lambda: OsFiles.open(self, path))
+        return self._apply(lambda: Files.open(self, path))
 
     def pwrite(self, fd: int, data: bytes | memoryview, at: int) -> int:
         if self.fault == "late":  # a write that failed is one whose bytes are not asked for
             return super().pwrite(fd, data, at)
         if self.fault == "short" and self.fails(self.count + 1) and len(data) > 1:
             os.pwrite(fd, bytes(data)[: len(data) // 2], at)
-        return self._apply(lambda: OsFiles.pwrite(self, fd, data, at))
+        return self._apply(lambda: Files.pwrite(self, fd, data, at))
 
     def fdatasync(self, fd: int) -> None:
-        self._apply(lambda: OsFiles.fdatasync(self, fd))
+        self._apply(lambda: Files.fdatasync(self, fd))
 
     def fsync(self, fd: int) -> None:
-        self._apply(lambda: OsFiles.fsync(self, fd))
+        self._apply(lambda: Files.fsync(self, fd))
 
     def truncate(self, fd: int, length: int) -> None:
-        self._apply(lambda: OsFiles.truncate(self, fd, length))
+        self._apply(lambda: Files.truncate(self, fd, length))
 
     def replace(self, source: Path, target: Path) -> None:
-        self._apply(lambda: OsFiles.replace(self, source, target))
+        self._apply(lambda: Files.replace(self, source, target))
 
     def unlink(self, path: Path) -> None:
-        self._apply(lambda: OsFiles.unlink(self, path))
+        self._apply(lambda: Files.unlink(self, path))
 
     def fsync_dir(self, path: Path) -> None:
-        self._apply(lambda: OsFiles.fsync_dir(self, path))
+        self._apply(lambda: Files.fsync_dir(self, path))
 
 
-class HalvingFiles(OsFiles):
+class HalvingFiles(Files):
     """A disk that takes at most half of each write, without an error."""
 
     def pwrite(self, fd: int, data: bytes | memoryview, at: int) -> int:
         return super().pwrite(fd, data[: max(1, len(data) // 2)], at)
 
 
-class NotingFiles(OsFiles):
+class NotingFiles(Files):
     """Notes each write and sync, with the name of its file."""
 
     def __init__(self) -> None:

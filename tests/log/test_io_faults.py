@@ -15,7 +15,7 @@ import pytest
 
 from headrace.core.errors import DiskFull, HeadraceError, Unavailable
 from headrace.core.position import Interval
-from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.files import Files
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
 
@@ -98,7 +98,7 @@ def test_when_every_nth_change_fails_the_acknowledged_is_all_there(
         check(path, dict(enumerate(found)) | acknowledged)
 
 
-class FullDisk(OsFiles):
+class FullDisk(Files):
     """Has no room while `full`."""
 
     full = False
@@ -128,7 +128,7 @@ def test_a_full_disk_is_refused_and_the_log_goes_on_when_it_is_freed(
     assert read_all(topic.path) == [b"before", b"after"]
 
 
-class SyncFails(OsFiles):
+class SyncFails(Files):
     """Its next fdatasync fails once: the kernel has then forgotten which pages were not written."""
 
     fails = False

@@ -18,7 +18,7 @@ from headrace.core.errors import (
 from headrace.core.event import EventStatus
 from headrace.core.position import Interval, Position
 from headrace.core.version import __version__
-from headrace.log.embedded.files import OsFiles
+from headrace.log.embedded.files import Files
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.segment import list_segments
 from headrace.log.embedded.writer import EmbeddedWriter
@@ -52,7 +52,7 @@ def test_a_topic_goes_on_where_it_was_closed(open_topic: OpenTopic) -> None:
     assert read_all(topic.path) == [b"a", b"b", b"c"]
 
 
-class GatedFiles(OsFiles):
+class GatedFiles(Files):
     """Lets a test hold the disk while more appends arrive."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from headrace.ingest.intake import Intake, Receipt
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.run.delivery_worker import DeliveryWorker
-from headrace.run.rule_evaluator import RuleEvaluator
+from headrace.run.evaluators import RuleEvaluator
 from tests.killed import run_module
 from tests.serving.bench import Click
 from tests.serving.rule_bench import SLOW, TOLD, RuleBench, rule_project

@@ -19,7 +19,7 @@ from headrace.core.time import MILLISECOND, SECOND
 from headrace.ingest.intake import Receipt
 from headrace.run import delivery_worker as module
 from headrace.run.delivery_worker import DeliveryWorker
-from headrace.run.rule_evaluator import RuleEvaluator
+from headrace.run.evaluators import RuleEvaluator
 from headrace.serving.alerts import Alert, count_alerts, read_alert
 from headrace.serving.outbox import Queue
 from tests.run.waiting import wait

@@ -43,9 +43,9 @@ from headrace.master.decoding import declared_schema
 from headrace.master.table import MasterTable
 from headrace.run import backup as backing
 from headrace.run.backup import backup, restore
+from headrace.run.launch_spec import ensure_key
 from headrace.run.lock import holder
 from headrace.run.offline import Offline
-from headrace.run.server_key import ensure_key
 from headrace.run.state_check import check_state
 from headrace.run.stream_intakes import StreamIntakes
 from headrace.run.verify import verify

@@ -15,7 +15,7 @@ import pytest
 
 from headrace.api.resources.rows import ViewRequest
 from headrace.define.project import load_project
-from headrace.ingest.generator import generate
+from headrace.ingest.generator import Generator
 from headrace.run.offline import Offline
 from headrace.spark.java import find_java
 from tests.run.process import Running, make_project
@@ -80,7 +80,9 @@ def _send(folder: Path) -> None:
 
     project = load_project(folder)
     service = Offline(project)
-    records = generate(project.streams["clicks"], random.Random(7), 1_767_225_600_000_000, 3_000)
+    records = Generator(project.streams["clicks"], random.Random(7), run="0").take(
+        3_000, 1_767_225_600_000_000
+    )
     service.submit("clicks", records).result()
     service.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from headrace.core.problems import Problem
-from headrace.run.health_monitor import CHECK_S, SHARE, HealthMonitor
+from headrace.run.health import CHECK_S, SHARE, HealthMonitor
 
 WAITED, LONG = "events of 'clicks' have waited for speed for more than 1m", "an epoch takes longer"
 LATE = Problem("speed", "clicks", "waiting", WAITED)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.define.layout import Layout
-from headrace.run.launch_spec import LaunchSpec
-from headrace.run.server_key import ensure_key
+from headrace.run.launch_spec import LaunchSpec, ensure_key
 
 
 def test_an_order_sets_state_place_and_address(tmp_path: Path) -> None:

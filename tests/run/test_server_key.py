@@ -6,7 +6,7 @@ from pathlib import Path
 
 from headrace.access.delegation import KEY_BYTES
 from headrace.define.layout import Layout
-from headrace.run.server_key import ensure_key, read_key
+from headrace.run.launch_spec import ensure_key, read_key
 
 
 def test_a_key_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:

@@ -46,9 +46,8 @@ class WatchDeployer:
                 watches.add(db, plan, True, who, self.bench.clock(), None)
         self.bench.begin()
 
-    def remove_watch(self, name: str, who: str) -> None:
-        with self.bench.store.write() as db:
-            watches.remove(db, name, who, self.bench.clock())
+    def become_writer(self) -> None:
+        """The bench is the writer."""
 
 
 @pytest.fixture

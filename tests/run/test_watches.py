@@ -18,7 +18,7 @@ from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationContext, DestinationWriter, Message
 from headrace.run import delivery_worker as module
 from headrace.run.delivery_worker import DeliveryWorker
-from headrace.run.watch_evaluator import WatchEvaluator
+from headrace.run.evaluators import WatchEvaluator
 from headrace.serving import watches
 from headrace.serving.outbox import put_notification
 from tests.run.waiting import wait

@@ -17,7 +17,7 @@ from headrace.api.needs import PUBLIC
 from headrace.console import STATIC
 from headrace.core.time import now_us
 from headrace.define.settings import HttpSettings
-from headrace.run.server_key import read_key
+from headrace.run.launch_spec import read_key
 from headrace.server.routes import ROUTES
 from headrace.server.settings import ServerSettings, SubmitSettings
 from tests.access.users import TEST, bearer, token_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.serving.answer import Windows
-from headrace.serving.empty_windows import windows_of
+from headrace.serving.finish import windows_of
 
 from .bench import WINDOWED, definitions, plan_of
 

@@ -11,7 +11,7 @@ from headrace.core.errors import BadDefinition, UnknownColumn, UnknownName
 from headrace.testing import loads
 from headrace.testing.reference import Reference, StreamWatermark, Timestamp
 from headrace.testing.reference.processors import ProcessorInvocation, call_of
-from headrace.testing.transcript_processors import processors_of
+from headrace.testing.reference_engine import processors_of
 from testing.streams import COLUMNS, Event, at, events
 
 TRACE = """

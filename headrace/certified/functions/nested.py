@@ -8,14 +8,7 @@ from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
 from headrace.certified.nested import element_at, subscript, type_of
 from headrace.certified.typed import TypedSql, combine, not_available
-from headrace.certified.types import (
-    BOOLEAN,
-    VOID,
-    has_equality,
-    has_order,
-    is_decimal,
-    widest,
-)
+from headrace.certified.types import BOOLEAN, VOID, has_equality, has_order, is_decimal, widest
 from headrace.core.schema import Type
 
 CAST = "cast the value."  # the hint where types do not fit

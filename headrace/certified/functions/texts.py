@@ -82,18 +82,8 @@ ROWS = rows(
     Scalar("regexp_like", (S, "LITERAL"), _regexp_like),
     Scalar("substring", (S, I), _SUBSTRING.replace("{2}", str(2**31 - 1)), S),
     Scalar("substring", (S, I, I), _SUBSTRING, S),
-    Scalar(
-        "left",
-        (S, I),
-        "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE left({0}, {1}) END",
-        S,
-    ),
-    Scalar(
-        "right",
-        (S, I),
-        "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE right({0}, {1}) END",
-        S,
-    ),
+    Scalar("left", (S, I), "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE left({0}, {1}) END", S),
+    Scalar("right", (S, I), "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE right({0}, {1}) END", S),
     Scalar(
         "replace",
         (S, S, S),

@@ -1,17 +1,21 @@
 """The test of a field by a value of a selection, with the modifiers after the field's name.
 
 `CommandLine|contains|all: [a, b]` is one test for each value, and `all` joins them by AND instead
-of OR. Texts are compared whatever their case, and `*` and `?` are wildcards, as Sigma has it.
+of OR. Texts are compared whatever their case, and `*` and `?` are wildcards, as Sigma has it. A
+regular expression must be valid in Spark too, which uses Java's: a pattern that Java cannot read
+would stop the stream at its first event. Python reads nearly the same language: what it refuses is
+refused, and so are the few things that only Python reads.
 tests/define/sigma/test_sql.py has a line for each modifier, test_values.py for each refusal.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import warnings
 from ipaddress import IPv4Network, ip_network
 from typing import Any
 
-from headrace.define.sigma.regex import check_regex
 from headrace.define.sigma.tree import (
     Check,
     Compare,
@@ -164,3 +168,40 @@ def _truth(field: str, value: Any) -> bool:
 def _said(value: Any) -> str:
     kinds = {dict: "a mapping", list: "a list", type(None): "null"}
     return kinds.get(type(value), f"'{value}'")
+
+
+def check_regex(pattern: str) -> str:
+    """The pattern, if it is valid in Java too; a ValueError says why not.
+
+    >>> check_regex("^svc-[0-9]{3}$")
+    '^svc-[0-9]{3}$'
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of nested sets, which are refused below
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"the regular expression '{pattern}' cannot be read: {error}") from error
+    if found := _foreign(pattern):
+        raise ValueError(
+            f"the regular expression '{pattern}' has '{found}', which Spark reads otherwise"
+        )
+    return pattern
+
+
+def _foreign(pattern: str) -> str | None:
+    """What Java would not read as Python does."""
+    # Escaped characters first, so that what is left is syntax; but \Z, \N and \x{…} differ too.
+    if odd := re.search(r"(?<!\\)(?:\\\\)*(\\[ZNuUz])", pattern):
+        return odd[1]
+    plain = re.sub(r"\\.", "..", pattern, flags=re.DOTALL)
+    for group in ("(?P", "(?("):
+        if group in plain:
+            return group
+    classes = re.compile(r"\[\^?\]?[^\]]*\]")
+    for inside in classes.findall(plain):
+        for odd_one in ("[", "&&"):
+            if odd_one in inside[1:]:
+                return odd_one
+    braces = re.sub(r"\{\d+(?:,\d*)?\}", "", classes.sub("", plain))
+    return "{" if "{" in braces else None

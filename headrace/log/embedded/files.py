@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
-from typing import Protocol
 
 from headrace.core.errors import DiskFull, HeadraceError, Unavailable
 from headrace.core.files import sync
@@ -17,22 +16,8 @@ from headrace.core.files import sync
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
-class Files(Protocol):
-    """The file system operations of the log. All methods raise OSError."""
-
-    def open(self, path: Path) -> int: ...
-    def pwrite(self, fd: int, data: bytes | memoryview, at: int) -> int: ...
-    def fdatasync(self, fd: int) -> None: ...
-    def fsync(self, fd: int) -> None: ...
-    def truncate(self, fd: int, length: int) -> None: ...
-    def close(self, fd: int) -> None: ...
-    def replace(self, source: Path, target: Path) -> None: ...
-    def unlink(self, path: Path) -> None: ...
-    def fsync_dir(self, path: Path) -> None: ...
-
-
-class OsFiles:
-    """The real file system."""
+class Files:
+    """The file system operations of the log; all methods raise OSError."""
 
     def open(self, path: Path) -> int:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -62,7 +47,7 @@ class OsFiles:
         sync(path)
 
 
-OS_FILES: Files = OsFiles()
+OS_FILES = Files()
 
 
 def write_all(files: Files, fd: int, data: bytes, at: int) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 
 from headrace.core.aggregate import Merge
-from headrace.serving.states import collected, count_min, decimals, hll, ids, kll, shapes, top_k
+from headrace.serving.states import collected, count_min, decimals, ids, shapes, sketches
 
 Stored = Any  # bytes or text, as the store keeps it
 
@@ -43,9 +43,9 @@ def _listed(merge: Callable[[Sequence[str]], str], show: Callable[[str], str]) -
 
 
 STATES: dict[Merge, State] = {
-    Merge.HLL: State("BLOB", hll.merge, hll.count, "BIGINT"),
-    Merge.KLL: State("BLOB", kll.merge, kll.quantile, "DOUBLE"),
-    Merge.TOP_K: State("BLOB", top_k.merge, top_k.top, "VARCHAR"),
+    Merge.HLL: State("BLOB", sketches.merge_hll, sketches.count_hll, "BIGINT"),
+    Merge.KLL: State("BLOB", sketches.merge_kll, sketches.quantile, "DOUBLE"),
+    Merge.TOP_K: State("BLOB", sketches.merge_top_k, sketches.top, "VARCHAR"),
     Merge.COUNT_MIN: State("BLOB", count_min.merge, count_min.estimate, "BIGINT", operator.eq),
     Merge.COLLECT_LIST: _listed(collected.merge_lists, collected.show_list),
     Merge.COLLECT_SET: _listed(collected.merge_sets, collected.show_set),

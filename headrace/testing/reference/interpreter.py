@@ -4,6 +4,11 @@ A name in FROM is a stream (its events), a table (its rows) or a query (answered
 its case. The answer depends on nothing but the arguments: events of a stream may come in any
 order, since position in the log is read from `_offset` and `_partition`.
 tests/testing/test_views.py checks it.
+
+How late the events of a view's windows were is the view's own SELECT with other aggregates: the
+keys stay, HAVING, ORDER BY and LIMIT go, and every group counts its events and those that are late.
+tests/testing/test_reference_engine.py checks it, tests/transcripts/computed_*.yaml say what the
+values of computed columns are.
 """
 
 from __future__ import annotations
@@ -12,11 +17,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot import exp
+
 from headrace.core.errors import UnknownName
-from headrace.testing.reference.lateness import lateness_query, numbers_of
+from headrace.testing.reference.aggregates import aggregating
+from headrace.testing.reference.clauses import name_of
+from headrace.testing.reference.expressions import evaluate
 from headrace.testing.reference.match_clause import clause_of
 from headrace.testing.reference.matches import matched
-from headrace.testing.reference.names import read
+from headrace.testing.reference.names import HIDDEN, NameScope, VisibleColumn, read, resolve
 from headrace.testing.reference.order import EVENT_TIME
 from headrace.testing.reference.processors import ReferenceProcessor, call_of, run_processor
 from headrace.testing.reference.relations import Clock, Table, TableLookup
@@ -80,10 +89,7 @@ class Reference:
         self._steps_max = steps_max
 
     def answer(
-        self,
-        view: str,
-        events: Mapping[str, Rows],
-        watermarks_us: WatermarksByStream = None,
+        self, view: str, events: Mapping[str, Rows], watermarks_us: WatermarksByStream = None
     ) -> list[dict[str, Any]]:
         """The view's rows, timestamps as ISO 8601 text; in order if the view has ORDER BY.
         `watermarks_us` gives the watermarks of streams that do not follow from the events alone.
@@ -181,3 +187,44 @@ def _watermark_us(table: Table, watermark: StreamWatermark) -> int | None:
         if time is not None:
             newest[partition] = max(time.us, newest.get(partition, time.us))
     return min(newest.values()) - watermark.delay_us if newest else None
+
+
+NUMBERS = {
+    "on_time": "count_if(NOT {event}._late)",
+    "late": "count_if({event}._late)",
+    "late_by_max": "max({event}._lateness) FILTER (WHERE {event}._late)",
+    "late_by_mean": "avg({event}._lateness) FILTER (WHERE {event}._late)",
+}
+_MARK = "lateness_"
+
+
+def lateness_query(query: exp.Select) -> tuple[exp.Select, list[str]]:
+    """The query for lateness, with its numbers named `lateness_…`, and the names of its keys."""
+    plain = [item for item in query.expressions if not any(map(aggregating, item.walk()))]
+    query = query.copy()
+    for clause in ("having", "order", "limit"):
+        query.set(clause, None)
+    event = query.args["from_"].this.alias_or_name
+    for name, text in NUMBERS.items():
+        query.select(f"{text.format(event=event)} AS {_MARK}{name}", dialect="spark", copy=False)
+    return query, [name_of(item) for item in plain]
+
+
+def numbers_of(row: dict[str, object]) -> dict[str, object]:
+    return {name: row[_MARK + name] for name in NUMBERS}
+
+
+def computed(expressions: Mapping[str, str], event: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of expressions over an event that has its stored and hidden columns.
+
+    >>> computed({"total": "CAST(price * many AS BIGINT)"}, {"price": 3, "many": 2})
+    {'total': 6}
+    """
+    scope = NameScope(
+        tuple(VisibleColumn("event", name) for name in dict.fromkeys((*event, *HIDDEN)))
+    )
+    row = {("event", name.lower()): value for name, value in event.items()}
+    return {
+        name: evaluate(resolve(read(f"SELECT {sql} AS value").expressions[0].this, scope), row)
+        for name, sql in expressions.items()
+    }

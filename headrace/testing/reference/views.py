@@ -26,13 +26,7 @@ from headrace.testing.reference.order import EVENT_TIME, by_key
 from headrace.testing.reference.relations import Clock, SelectInput, Table, TableLookup
 from headrace.testing.reference.running import with_running
 from headrace.testing.reference.sources import relation_of
-from headrace.testing.reference.values import (
-    Key,
-    Row,
-    Value,
-    grouping,
-    sort_order,
-)
+from headrace.testing.reference.values import Key, Row, Value, grouping, sort_order
 from headrace.testing.reference.windows import window_call, windowed
 
 _WINDOW: Key = ("", "window")
