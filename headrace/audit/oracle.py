@@ -16,13 +16,12 @@ from typing import Any
 from headrace.audit.aggregated import aggregated
 from headrace.audit.compare import compare
 from headrace.audit.duck import oracle_sql
+from headrace.audit.duck_types import duck_columns, duck_type
 from headrace.audit.events import register_stream
 from headrace.audit.ordered import NotComparable
 from headrace.audit.raw_json import register_raw_json
-from headrace.certified.types import duck_type
 from headrace.compile.plan import Plan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
-from headrace.core.schema import Type
 from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
@@ -122,20 +121,8 @@ def _table_sql(table: TablePlan, folder: Path) -> str:
     return f"SELECT * FROM read_csv('{path}', header = {header}, columns = {{{types}}})"
 
 
-def duck_columns(ddl: str) -> dict[str, str]:
-    """The columns of a table and their types, from the DDL that Spark gets.
-
-    >>> duck_columns("`a` STRING, `b` MAP<STRING, INT>")
-    {'a': 'VARCHAR', 'b': 'MAP(VARCHAR, INTEGER)'}
-    """
-    # As the fields of a struct, in which a VARIANT cannot be.
-    whole = Type.parse(f"STRUCT<{ddl.replace('` VARIANT', '` STRING')}>")
-    return {field.name: duck_type(field.type.spark) for field in whole.fields}
-
-
 def _register(connection: Any, function: FunctionDefinition) -> None:
-    takes = [duck_type(type.spark) for type in function.takes]
-    returns = duck_type(function.returns.spark)
+    takes, returns = [duck_type(type) for type in function.takes], duck_type(function.returns)
     body = function.body if function.kind == "arrow" else _with_pandas(function.body)
     connection.create_function(
         function.name,
