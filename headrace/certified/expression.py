@@ -78,6 +78,11 @@ class Expressions:
         return found
 
     def _compile(self, node: exp.Expr) -> TypedSql:
+        known = _ARGUMENTS.get(type(node))
+        if known is not None and (
+            more := [n for n, v in node.args.items() if v and n not in known]
+        ):
+            raise not_available(f"'{node.key}' with '{more[0]}'")
         for kind, method in _METHODS.items():
             if isinstance(node, kind):
                 return method(self, node)
@@ -204,6 +209,7 @@ class Expressions:
         if re.search(re.escape(escape) + r"(?![%_]|" + re.escape(escape) + ")", pattern.literal):
             raise BadQuery(f"the pattern '{pattern.literal}' has a lone escape character")
         word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
+        word = f"NOT {word}" if node.args.get("negate") else word
         sql = f"({value.sql} {word} {pattern.sql} ESCAPE {text_literal(escape)})"
         return value.as_type(sql, BOOLEAN)
 
@@ -415,6 +421,16 @@ class Expressions:
         return f"{value.sql} {direction} NULLS {nulls}"
 
 
+# The arguments of nodes that are read here. The parser may put a NOT or another word of SQL into an
+# argument of a node; one that nobody reads would change the meaning.
+_BOTH = {"this", "expression"}
+_ARGUMENTS: dict[type[exp.Expr], set[str]] = {
+    exp.Between: {"this", "low", "high"}, exp.In: {"this", "expressions", "query"},
+    exp.Is: _BOTH, exp.Like: {*_BOTH, "negate"}, exp.ILike: {*_BOTH, "negate"},
+    exp.Escape: _BOTH, exp.Not: {"this"}, exp.Neg: {"this"}, exp.Case: {"this", "ifs", "default"},
+    exp.If: {"this", "true", "false"}, exp.BitwiseAnd: _BOTH, exp.IntDiv: _BOTH,
+    exp.Exists: {"this"}, exp.And: _BOTH, exp.Or: _BOTH,
+}  # fmt: skip
 # The node is of the kind that the method is found by.
 Method = Callable[[Expressions, Any], TypedSql]
 _METHODS: dict[type[exp.Expr], Method] = {

@@ -102,7 +102,10 @@ class ConditionCompiler:
         if isinstance(node, exp.DPipe):
             return self.call("concat", [node.this, node.expression], TEXT)
         if isinstance(node, exp.Like):
-            return self.call("like", [node.this, node.expression], BOOLEAN)
+            found = self.call("like", [node.this, node.expression], BOOLEAN)
+            if not node.args.get("negate"):
+                return found
+            return TypedExpression(FunctionCall("not", (found.expression,)), BOOLEAN)
         if kind in _TEXTS:
             return self.call(_TEXTS[kind], [node.this], TEXT)
         if isinstance(node, exp.Length):

@@ -62,6 +62,7 @@ _FORMS = [
 ]  # fmt: skip
 PLAIN = [
     r"s1 LIKE '%b%'", r"s1 LIKE 'a\\%b'", "s1 LIKE 'x!_y' ESCAPE '!'", "s1 ILIKE 'A%'",
+    r"s1 NOT LIKE '%b%'", "s1 NOT LIKE 'x!_y' ESCAPE '!'", "s1 NOT ILIKE 'A%'",
     "NOT o1", "o1 AND o2", "o1 OR o2", "o1 IS TRUE", "o2 IS NOT FALSE", "b1 IN (1, 2, 86400)",
     "i1 NOT IN (1, NULL)", "extract(YEAR FROM t1)", "extract(HOUR FROM t1)",
     "extract(SECOND FROM t1)", "extract(DOW FROM y1)", "datediff(MONTH, t1, t2)",

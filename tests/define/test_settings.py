@@ -61,6 +61,7 @@ DEFAULTS: dict[str, Any] = {
     "archive.step_events_max": 1_000_000,
     "archive.compact_files": 32,
     "batch.interval": "60 seconds",
+    "batch.compare_events_max": 2_000_000,
     "pattern.steps_max": 200_000,
     "watchdog.epoch": "1 minute",
     "watchdog.archive": "2 minutes",
@@ -195,7 +196,8 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "batch.xyz",
         1,
-        "BadSetting: there is no setting 'batch.xyz'\n  hint: known here: batch.interval.",
+        "BadSetting: there is no setting 'batch.xyz'\n  hint: known here: batch.interval, "
+        "batch.compare_events_max.",
     ),
     ("stat", "x", "BadSetting: there is no setting 'stat'\n  hint: did you mean 'state'?"),
     ("http", 8080, "BadSetting: [http] is a table of settings, not a value"),
