@@ -58,6 +58,7 @@ from headrace.serving.watermark import FlowProgress
 
 GENERATIONS_KEPT = 1_000
 RUNS_MAX = 8  # of a generation, beside full ones
+_VALUE = "_value"  # the column of a value behind an exact distinct count
 
 
 def stage(
@@ -89,8 +90,8 @@ def stage(
 
 
 def _one_row_a_key(plan: ViewPlan, rows: pa.Table) -> pa.Table:
-    """Stored rows in which a key may stand several times, merged."""
-    if pc.count_distinct(rows.column(KEY)).as_py() == rows.num_rows:
+    """Stored rows merged: a key may stand several times, and intervals may touch."""
+    if not plan.joins and pc.count_distinct(rows.column(KEY)).as_py() == rows.num_rows:
         return rows
     return merged_stored(plan, grouped(rows, 0))
 
@@ -116,18 +117,19 @@ def _needs_compaction(db: Transaction, plan: ViewPlan, layer: Layer) -> bool:
 def _values(db: Transaction, plan: ViewPlan, partial: PartialPlan) -> list[pa.Table]:
     """The values that builds have counted, one run each."""
     found = read_rows(db, plan.stored_name, Layer.VALUES, column=partial.columns[0])
-    return [values for _, values in found]
+    return [values.set_column(1, _VALUE, _plain(values.column(_VALUE))) for _, values in found]
+
+
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as microseconds: Spark's have a zone, and the kernel's have none."""
+    return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
 
 
 def _new_values(
     db: Transaction, plan: ViewPlan, partial: PartialPlan, values: pa.Table, full: bool
 ) -> pa.Table:
     """The distinct values that no build has counted, with the keys of their rows."""
-    found = values.column("v")
-    if pa.types.is_timestamp(found.type):
-        # Spark's have a zone, the kernel's have none.
-        found = found.cast(pa.int64())
-    given = pa.table({KEY: keys_of(plan, values), "_value": found})
+    given = pa.table({KEY: keys_of(plan, values), _VALUE: _plain(values.column("v"))})
     known = [given.slice(0, 0)]
     if not full:
         known += _values(db, plan, partial)
