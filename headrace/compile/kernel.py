@@ -16,6 +16,7 @@ from sqlglot import exp
 from headrace.certified.lifts import LIFTS
 from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.select import compile_query
+from headrace.certified.typed import quoted
 from headrace.compile.plan import KernelPlan, StreamPlan, ViewPlan
 from headrace.core.errors import HeadraceError
 from headrace.core.event import ARRIVED_AT, LATE, LATENESS, OFFSET, PARTITION
@@ -52,9 +53,10 @@ def kernel_of(
         }
     except HeadraceError as error:
         return KernelPlan(refused=error.message.replace("available over views", "certified"))
-    events = relations[view.stream.lower()]
-    read = {c.name.lower() for query in queries.values() for c in query.find_all(exp.Column)}
-    columns = tuple(column.name for column in events.columns if column.name.lower() in read)
+    # Compiled queries have every column by its quoted name, also where the definition says *.
+    written = " ".join(compiled.values()).lower()
+    events = relations[view.stream.lower()].columns
+    columns = tuple(c.name for c in events if quoted(c.name).lower() in written)
     return KernelPlan(compiled.pop(""), values=tuple(compiled.items()), columns=columns)
 
 
