@@ -6,9 +6,10 @@ in full, because a new event may match any event of the history. The boundary is
 speed's groups of epochs; while speed is stopped, it may be any position at or after speed's.
 
 The first to compute some events for a view takes the vectorised kernel, the second Spark SQL, so
-that a comparison is always one of two engines. Batch is first where speed has not answered for the
+that their comparison is one of two engines. Batch is first where speed has not answered for the
 range: in the first build of a version, and when it passes speed. It is second when it follows
-speed, unless the range is too long for that, and in a rebuild.
+speed, and in a rebuild. Only a range that is too long to be computed in Spark SQL beside speed
+takes the kernel twice.
 tests/laws/test_seam.py checks builds against the reference at every boundary.
 """
 
