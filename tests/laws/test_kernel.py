@@ -101,8 +101,9 @@ def test_the_aggregates_that_are_certified_take_the_kernel(compiled: Compiled) -
     assert any("is not certified" in reason for reason in refused.values())
 
 
+@pytest.mark.timeout(3_600)
 @settings(
-    max_examples=examples(2, 60),
+    max_examples=examples(2, 20),
     phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
