@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from headrace.core.errors import EngineFailed
 from headrace.spark.java import Java, cache_folder, find_java
 
 _MAKING = "HEADRACE_CLASS_ARCHIVE"  # in the child process: the path of the archive to write
-_SECONDS_MAX = 300
+SECONDS_MAX = 300
 _PROGRAM = """
 import tempfile
 from pathlib import Path
@@ -96,21 +97,30 @@ def _options(java: Java, path: str, *, use: bool) -> str:
 
 
 def _run_child(name: str) -> None:
-    child = subprocess.run(
+    child = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM],
         env=os.environ | {_MAKING: name},
-        capture_output=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=_SECONDS_MAX,
-        check=False,
+        start_new_session=True,  # with its JVM, so that both can be killed
     )
+    try:
+        _, said = child.communicate(timeout=SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        said = f"it took longer than {SECONDS_MAX} s."
     if child.returncode or not Path(name).is_file():
         raise EngineFailed(
             "the archive of Spark's classes could not be created",
-            detail=child.stderr[-500:] or "the JVM wrote none.",
+            detail=said[-500:] or "the JVM wrote none.",
             hint="Headrace works without it, but starts more slowly.",
         )
 
 
 if __name__ == "__main__":
-    make_class_archive()
+    try:
+        make_class_archive()
+    except EngineFailed as error:
+        sys.exit(f"{error.message}: {error.detail}\n{error.hint}")

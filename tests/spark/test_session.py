@@ -95,6 +95,23 @@ def test_archive_is_used_only_where_there_is_one(
     assert class_archive.make_class_archive() == class_archive.archive_path(java)
 
 
+@pytest.mark.process
+def test_an_archive_that_takes_too_long_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(class_archive, "SECONDS_MAX", 1)
+    command = ["sleep", "1000.5"]
+    program = f"import subprocess; subprocess.run({command})"
+    monkeypatch.setattr(class_archive, "_PROGRAM", program)
+    with pytest.raises(EngineFailed) as caught:
+        class_archive.make_class_archive()
+    assert caught.value.detail == "it took longer than 1 s."
+    assert not list(class_archive.archive_path(find_java()).parent.iterdir())
+    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    assert "\0".join([*command, ""]).encode() not in running
+
+
 def test_user_file_wins_over_our_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [
         "# a comment",
