@@ -52,7 +52,7 @@ class Epochs:
         from headrace.define.settings import Settings, SparkSettings
         from headrace.define.statements import read_statements
         from headrace.serving.merge import stored_schema
-        from headrace.serving.sqlite_store import SqliteStore
+        from headrace.serving.opening import open_store
         from headrace.spark.analyse import SparkAnalyser
         from headrace.spark.session import start_session
 
@@ -68,7 +68,7 @@ class Epochs:
         self.flow = flows_of(plan)[0]
         self.folder_of_events = events
         self.events = self.spark.read.parquet(str(events)).drop("part")
-        self.store = SqliteStore(folder / "serving.db")
+        self.store = open_store(folder / "serving.db")
         self.store.take_over()
         self.store.deploy(plan)
         start = self.store.stream("clicks").built

@@ -72,9 +72,10 @@ from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
 from headrace.run.watch_constants import begin_watches, write_constants
 from headrace.serving.alerts import AlertFilter, read_alerts
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.match_raiser import MatchRaiser
+from headrace.serving.opening import open_store
 from headrace.serving.read import Reader
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Epoch
 from headrace.serving.watches import deploy_files, statuses
 from headrace.spark.analyse import SparkAnalyser
@@ -176,7 +177,7 @@ def compile_sql(
     return Compiled(project, plan, spark, batch, speed, processors)
 
 
-def deploy_watches(store: SqliteStore, plan: Plan) -> None:
+def deploy_watches(store: DatabaseStore, plan: Plan) -> None:
     """The watches of the files begin, if they have not begun."""
     with store.write() as db:
         deploy_files(db, plan.watches, "story", ARRIVAL_US)
@@ -185,7 +186,7 @@ def deploy_watches(store: SqliteStore, plan: Plan) -> None:
 
 def write_watches(folder: Path, plan: Plan) -> None:
     """What Spark reads of watches. No story closes one, so it is the same in every state."""
-    store = SqliteStore(folder / "watches.db")
+    store = open_store(folder / "watches.db")
     store.take_over()
     store.deploy(plan)
     deploy_watches(store, plan)
@@ -231,7 +232,7 @@ class Parts:
         self.layout = Layout(state)
         self.clock = clock or HeldClock()
         clock = TickingClock(self.clock)
-        self.store = SqliteStore(state / "serving.db", group_us=GROUP_US, clock=clock)
+        self.store = open_store(state / "serving.db", group_us=GROUP_US, clock=clock)
         self.store.take_over()
         self.store.deploy(self.plan)
         for table in self.plan.tables:

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from headrace.compile.plan import ViewPlan
 from headrace.serving.commits import record_changed
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.merge import GROUP, stored_rows
 from headrace.serving.merged_rows import read_stored
 from headrace.serving.runs import Layer, add_rows, drop_rows
-from headrace.serving.sqlite_store import SqliteStore
 
 
-def change_rows(store: SqliteStore, plan: ViewPlan, layer: Layer, sql: str) -> Callable[[], None]:
+def change_rows(store: DatabaseStore, plan: ViewPlan, layer: Layer, sql: str) -> Callable[[], None]:
     """Run a statement that changes the relation `rows`: the stored rows of a layer, the first of
     which has the rowid 0. What is returned puts them back.
     """

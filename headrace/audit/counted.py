@@ -22,8 +22,8 @@ from headrace.core.errors import Unsupported
 from headrace.core.event import STATUS, EventStatus
 from headrace.define.functions import FunctionDefinition
 from headrace.serving.conditions import Condition
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.read import read_view_rows
-from headrace.serving.sqlite_store import SqliteStore
 
 ROWS_MAX = 100  # of one view; an event is in many windows where they slide in small steps
 
@@ -40,7 +40,7 @@ class OneEvent:
     seconds_max: float
 
 
-def counted_rows(event: OneEvent, store: SqliteStore, view: str) -> list[ViewRow]:
+def counted_rows(event: OneEvent, store: DatabaseStore, view: str) -> list[ViewRow]:
     """The rows of a view in which the event counts, as they are now; an error says why not."""
     with store.read() as db:
         live = live_view(db, view)
@@ -71,7 +71,7 @@ def _keys(event: OneEvent, view: ViewPlan) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) if view.keys else () for row in rows), key=repr)
 
 
-def _cell(store: SqliteStore, view: ViewPlan, stored: tuple[Any, ...]) -> ViewRow:
+def _cell(store: DatabaseStore, view: ViewPlan, stored: tuple[Any, ...]) -> ViewRow:
     """The row with these keys."""
     conditions = [
         Condition(output, "IS", value)

@@ -27,16 +27,16 @@ from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.serving.catalog import live_plan
 from headrace.serving.database import Transaction
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.progress import read_stream
 from headrace.serving.read import read_view_rows
 from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.snapshot import is_provisional
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, ShedEpoch, StreamState
 
 
 def audit_view(
-    store: SqliteStore,
+    store: DatabaseStore,
     layout: Layout,
     plan: Plan,
     name: str,
@@ -71,7 +71,7 @@ def audit_view(
 
 
 def _answer(
-    store: SqliteStore, name: str
+    store: DatabaseStore, name: str
 ) -> tuple[ViewPlan, StreamState, list[ShedEpoch], list[Any], bool]:
     """The view, how far it has come, what was shed, its rows, and whether they are final there."""
     with store.read() as db:

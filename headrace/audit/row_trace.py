@@ -27,10 +27,10 @@ from headrace.define.functions import FunctionDefinition
 from headrace.define.layout import Layout
 from headrace.serving.answer import AsOf, as_of
 from headrace.serving.conditions import Keys
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
 from headrace.serving.progress import read_stream
 from headrace.serving.shed_epochs import read_shed_epochs
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import ShedEpoch, StreamState
 
 # What is added to a stream's columns begins with '_', as no column of a user's does.
@@ -51,7 +51,7 @@ class RowSnapshot:
     as_of: dict[str, AsOf]
 
 
-def read_row(store: SqliteStore, name: str, keys: Keys, window: str | None) -> RowSnapshot:
+def read_row(store: DatabaseStore, name: str, keys: Keys, window: str | None) -> RowSnapshot:
     """Read the row with these keys, and its history."""
     with store.read() as db:
         view_row = find_row(db, name, keys, window)

@@ -16,6 +16,7 @@ from headrace.core.errors import UnsupportedFormat
 from headrace.core.version import __version__
 
 # Not structlog: a command has no journal, and then Python writes this to standard error.
+Place = Path | str  # where it is, in the words of a sentence
 _log = logging.getLogger(__name__)
 
 
@@ -30,8 +31,8 @@ class FormatVersions:
     newest: int
     oldest: int = 0
 
-    def check(self, found: int, path: Path) -> None:
-        """UnsupportedFormat unless the version that was found at a path can be read."""
+    def check(self, found: int, place: Place) -> None:
+        """UnsupportedFormat unless the version that was found at a place can be read."""
         if self.oldest <= found <= self.newest:
             return
         who, hint = (
@@ -40,16 +41,16 @@ class FormatVersions:
             else ("an earlier", "open it first with a Headrace that was released between the two.")
         )
         raise UnsupportedFormat(
-            f"the {self.what} at {path} has version {found} of its format, and Headrace "
+            f"the {self.what} at {place} has version {found} of its format, and Headrace "
             f"{__version__} reads {self._range()}",
             detail=f"{who} Headrace wrote it; nothing was changed.",
             hint=hint,
         )
 
-    def log_migration(self, found: int, path: Path) -> None:
-        """Log that what is at a path was brought from the version that it had to the newest."""
+    def log_migration(self, found: int, place: Place) -> None:
+        """Log that what is at a place was brought from the version that it had to the newest."""
         _log.warning(
-            f"migrated the {self.what} at {path} from version {found} of its format to version "
+            f"migrated the {self.what} at {place} from version {found} of its format to version "
             f"{self.newest}"
         )
 

@@ -14,11 +14,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from headrace.core.errors import UnsupportedFormat
-from headrace.core.format_version import FormatVersions
+from headrace.core.format_version import FormatVersions, Place
 
 _META = "CREATE TABLE IF NOT EXISTS _meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 _VERSION = "schema_version"  # of `_meta`
@@ -38,6 +37,17 @@ Migration = Callable[[SqlConnection], object]
 
 
 @dataclass(frozen=True, slots=True)
+class Dialect:
+    """The statements that databases do not have in common."""
+
+    begin: str  # a transaction that no other process migrates beside
+    tables: str  # the names of all tables, and the statements that created them where they are kept
+
+
+SQLITE = Dialect(begin="BEGIN IMMEDIATE", tables="SELECT name, sql FROM sqlite_master")
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseFormat:
     """The tables of one kind of database, in their newest version."""
 
@@ -53,20 +63,20 @@ class DatabaseFormat:
         oldest = 1 if self.migrations else 0
         return FormatVersions(self.what, newest=1 + len(self.migrations), oldest=oldest)
 
-    def is_newest(self, db: SqlConnection, path: Path) -> bool:
+    def is_newest(self, db: SqlConnection, place: Place, dialect: Dialect = SQLITE) -> bool:
         """Whether there is nothing to migrate; UnsupportedFormat if the database is newer."""
-        if (found := _found(db)) is not None:
-            self.versions.check(found, path)
+        if (found := _found(db, dialect)) is not None:
+            self.versions.check(found, place)
         return found == self.versions.newest
 
-    def migrate(self, db: SqlConnection, path: Path) -> int | None:
+    def migrate(self, db: SqlConnection, place: Place, dialect: Dialect = SQLITE) -> int | None:
         """Bring a database to the newest version in the caller's transaction; the version that it
         had, None of an empty one.
         """
-        if self.is_newest(db, path):
+        if self.is_newest(db, place, dialect):
             return self.versions.newest
-        if (found := _found(db)) == 0:
-            self._check_unversioned(db, path)
+        if (found := _found(db, dialect)) == 0:
+            self._check_unversioned(db, place, dialect)
         for migration in self.migrations[found - 1 :] if found else ():
             migration(db)
         for statement in (_META, *self._statements()):
@@ -79,45 +89,47 @@ class DatabaseFormat:
     def _statements(self) -> list[str]:
         return [text.strip() for text in self.tables.split(";\n") if text.strip()]
 
-    def _check_unversioned(self, db: SqlConnection, path: Path) -> None:
+    def _check_unversioned(self, db: SqlConnection, place: Place, dialect: Dialect) -> None:
         """Tables without a version are those of version 1, or of a Headrace before it. They are
         compared by their text, which SQLite keeps.
         """
-        rows = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-        kept = {name: " ".join(sql.split()) for name, sql in rows}
+        rows = db.execute(dialect.tables)
+        kept = {name: " ".join(sql.split()) for name, sql in rows if sql is not None}
         stated = {_name(text): _kept_form(text) for text in self._statements()}
         others = sorted(name for name, text in stated.items() if kept.get(name, text) != text)
         if others:
             raise UnsupportedFormat(
-                f"the {self.what} at {path} was written before its format had versions, and "
+                f"the {self.what} at {place} was written before its format had versions, and "
                 f"differs from version 1 in: {', '.join(others)}",
                 detail="nothing was changed.",
                 hint=self.remedy,
             )
 
 
-def bring_to_newest(format: DatabaseFormat, db: SqlConnection, path: Path) -> None:
+def bring_to_newest(
+    format: DatabaseFormat, db: SqlConnection, place: Place, dialect: Dialect = SQLITE
+) -> None:
     """Migrate a database, or make its tables, in a transaction of its own; a connection to one that
     cannot be used is closed. A database of the newest version is only read, so that opening it does
     not wait for its writer.
     """
     try:
-        if format.is_newest(db, path):
+        if format.is_newest(db, place, dialect):
             return
-        with transaction(db):
-            found = format.migrate(db, path)
+        with transaction(db, dialect.begin):
+            found = format.migrate(db, place, dialect)
     except BaseException:
         db.close()
         raise
     # Another process may have been faster.
     if found is not None and found < format.versions.newest:
-        format.versions.log_migration(found, path)
+        format.versions.log_migration(found, place)
 
 
 @contextmanager
-def transaction(db: SqlConnection) -> Iterator[None]:
+def transaction(db: SqlConnection, begin: str = SQLITE.begin) -> Iterator[None]:
     """One write transaction: all of it, or nothing."""
-    db.execute("BEGIN IMMEDIATE")
+    db.execute(begin)
     try:
         yield
         db.execute("COMMIT")
@@ -128,9 +140,9 @@ def transaction(db: SqlConnection) -> Iterator[None]:
         raise
 
 
-def _found(db: SqlConnection) -> int | None:
+def _found(db: SqlConnection, dialect: Dialect) -> int | None:
     """The version that a database says; 0 if it says none, None if it has no tables at all."""
-    names = {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+    names = {name for name, _ in db.execute(dialect.tables)}
     if "_meta" not in names:
         return 0 if names else None
     row = db.execute("SELECT value FROM _meta WHERE key = ?", (_VERSION,)).fetchone()

@@ -15,11 +15,12 @@ from headrace.define.layout import Layout
 from headrace.define.project import Project, duplicate_definitions
 from headrace.run.definition_text import parse_kind
 from headrace.serving import watches
+from headrace.serving.database_store import DatabaseStore
+from headrace.serving.opening import open_store
 from headrace.serving.rules import RuleVersion, newest_versions
-from headrace.serving.sqlite_store import SqliteStore
 
 
-def added_rules(store: SqliteStore) -> dict[str, RuleDefinition]:
+def added_rules(store: DatabaseStore) -> dict[str, RuleDefinition]:
     """The rules that were added at run time, by name."""
     with store.read() as db:
         stored = [rule for rule in newest_versions(db).values() if rule.kept]
@@ -37,7 +38,7 @@ def effective_project(project: Project) -> Project:
     path = Layout.of(project).store
     if not path.is_file():
         return project
-    with closing(SqliteStore(path)) as store:
+    with closing(open_store(path)) as store:
         return with_watches(with_rules(project, added_rules(store).values()), store)
 
 
@@ -60,7 +61,7 @@ def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:
 
 
 def with_watches(
-    project: Project, store: SqliteStore, more: tuple[WatchDefinition, ...] = ()
+    project: Project, store: DatabaseStore, more: tuple[WatchDefinition, ...] = ()
 ) -> Project:
     """The project with one stored watch of each shape, and with `more`: the plan depends on the
     shapes only.

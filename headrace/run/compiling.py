@@ -15,7 +15,7 @@ from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.ingest.connector import check_options
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 
 
 def functions_of(project: Project) -> tuple[FunctionDefinition, ...]:
@@ -92,5 +92,5 @@ def deployed_plan(project: Project) -> Plan | None:
     layout = Layout.of(project)
     if not layout.store.is_file():
         return None
-    with closing(SqliteStore(layout.store)) as store:
+    with closing(open_store(layout.store)) as store:
         return store.deployed()

@@ -36,9 +36,9 @@ from headrace.run.schedule import Schedule
 from headrace.run.sinks import Sinks
 from headrace.run.tables import Tables, between_epochs
 from headrace.run.watch_constants import begin_watches, write_constants
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.hub import Hub
 from headrace.serving.retention import Retention
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.jobs import BatchJobs
 from headrace.spark.relations import small_table
 
@@ -62,7 +62,7 @@ class RunContext:
     """What all deployments of a running project share."""
 
     spark: Any
-    store: SqliteStore
+    store: DatabaseStore
     topics: dict[str, LogWriter]
     hub: Hub
     lineage: LineagePublisher
@@ -78,7 +78,7 @@ class Deployment:
 
     project: Project
     plan: Plan
-    store: SqliteStore
+    store: DatabaseStore
     pipelines: dict[str, Pipeline]
     schedule: Schedule
     sinks: Sinks

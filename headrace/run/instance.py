@@ -62,7 +62,7 @@ from headrace.run.stream_intakes import StreamIntakes
 from headrace.run.stream_source import StreamSources
 from headrace.run.watch_constants import begin_watches
 from headrace.serving.hub import Hub
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 from headrace.serving.subscriber import OpenSubscription
 from headrace.serving.watches import deploy_files
 from headrace.spark.jobs import BatchJobs
@@ -82,7 +82,7 @@ class Instance(ProjectService):
         self.lock = RunLock(layout, turn)
         self.lock.acquire()
         super().__init__(
-            project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)
+            project, open_store(layout.store, group_us=project.settings.speed.group_us)
         )
         self.report = report
         self.started_at = now_us()

@@ -23,8 +23,8 @@ from headrace.run.project_service import ProjectService, stopped_status
 from headrace.run.rule_service import AddedRules
 from headrace.run.state_check import check_state
 from headrace.run.stream_intakes import StreamIntakes
+from headrace.serving.opening import open_store
 from headrace.serving.rules import keep_rules
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.subscriber import OpenSubscription
 
 
@@ -35,7 +35,7 @@ class Offline(ProjectService):
         layout = Layout.of(project)
         layout.make_state()
         super().__init__(
-            project, SqliteStore(layout.store, group_us=project.settings.speed.group_us)
+            project, open_store(layout.store, group_us=project.settings.speed.group_us)
         )
         self._lock: RunLock | None = None
         self.stream_intakes = StreamIntakes(project)

@@ -22,7 +22,7 @@ from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
 from headrace.run.tables import Tables
 from headrace.run.watch_constants import write_constants
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.database_store import DatabaseStore
 from headrace.spark.relations import small_table
 
 NO_PIPELINES: Mapping[str, Pipeline] = MappingProxyType({})
@@ -32,7 +32,7 @@ def pipelines_of(
     spark: Any,
     project: Project,
     plan: Plan,
-    store: SqliteStore,
+    store: DatabaseStore,
     kept: Mapping[str, Pipeline] = NO_PIPELINES,
     watchdog: Watchdog | None = None,
     report: Report = lambda kind, fields: None,

@@ -57,11 +57,11 @@ from headrace.run.watch_service import LocalWatchService
 from headrace.serving.answer import Answer
 from headrace.serving.catalog import required_plan
 from headrace.serving.conditions import Keys
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.history import newest_audit, read_epochs, read_late
 from headrace.serving.runs import count_keys
 from headrace.serving.shed_epochs import count_shed_events
 from headrace.serving.sinks import count_panes
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, VersionState
 from headrace.serving.subscriber import OpenSubscription
 from headrace.serving.watches import add
@@ -72,7 +72,7 @@ STOPPED = "the project is not running"
 class ProjectService(Deployer):
     """Answers about a project from its store, master and log."""
 
-    def __init__(self, project: Project, store: SqliteStore) -> None:
+    def __init__(self, project: Project, store: DatabaseStore) -> None:
         self.files, self.store, self.layout = project, store, Layout.of(project)
         rules = added_rules(store)
         self.added = frozenset(rules)  # names of the rules that were added at run time

@@ -40,9 +40,9 @@ from headrace.run.read_permission import can_read, check_reads
 from headrace.run.running_queries import RunningQueries
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
 from headrace.serving.catalog import required_plan
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.engine import set_memory
 from headrace.serving.read import Reader
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 from headrace.spark.query_pool import QueryPool
 
@@ -76,7 +76,7 @@ class _StreamQuery:
 class QueryService:
     """Answers ad-hoc queries of a project."""
 
-    def __init__(self, project: Project, store: SqliteStore) -> None:
+    def __init__(self, project: Project, store: DatabaseStore) -> None:
         self.project, self.store, self.layout = project, store, Layout.of(project)
         query = project.settings.query
         set_memory(query.engine_memory)

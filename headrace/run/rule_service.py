@@ -24,8 +24,8 @@ from headrace.serving import alerts, mutes, notifications, rules
 from headrace.serving.alert_metrics import AlertMetrics, read_alert_metrics
 from headrace.serving.alerts import Alert, AlertFilter, Alerts
 from headrace.serving.database import Transaction
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.rules import RuleVersion
-from headrace.serving.sqlite_store import SqliteStore
 
 AddedRules = Mapping[str, RuleDefinition]  # the rules added at run time, by name
 
@@ -49,7 +49,7 @@ class LocalRuleService:
     """`RuleService` of a project in this process."""
 
     def __init__(
-        self, files: Project, store: SqliteStore, deployer: Deployer, changing: threading.Lock
+        self, files: Project, store: DatabaseStore, deployer: Deployer, changing: threading.Lock
     ) -> None:
         self.files, self.store, self.deployer = files, store, deployer
         # Held while the added rules are read and replaced. The watch service shares the lock,

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from headrace.compile.plan import Plan
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.progress import read_stream
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import constants, start_watches
 
 
-def begin_watches(store: SqliteStore, plan: Plan, shapes: Collection[str]) -> None:
+def begin_watches(store: DatabaseStore, plan: Plan, shapes: Collection[str]) -> None:
     """Begin the new watches of these shapes now, and close the ended ones. No epoch may run
     meanwhile.
     """
@@ -34,7 +34,7 @@ def begin_watches(store: SqliteStore, plan: Plan, shapes: Collection[str]) -> No
 
 
 def write_constants(
-    folder: Path, store: SqliteStore, plan: Plan, shapes: Collection[str] | None = None
+    folder: Path, store: DatabaseStore, plan: Plan, shapes: Collection[str] | None = None
 ) -> None:
     """Write the tables of these shapes, or of all."""
     paths = {table.name: folder / table.location for table in plan.tables}

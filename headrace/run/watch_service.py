@@ -25,7 +25,7 @@ from headrace.run.read_permission import check_definitions
 from headrace.run.rule_service import Deployer
 from headrace.serving import watches
 from headrace.serving.catalog import required_plan
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.watches import WatchCounts, WatchStatus
 
 
@@ -33,7 +33,7 @@ class LocalWatchService:
     """`WatchService` of a project in this process."""
 
     def __init__(
-        self, files: Project, store: SqliteStore, deployer: Deployer, changing: threading.Lock
+        self, files: Project, store: DatabaseStore, deployer: Deployer, changing: threading.Lock
     ) -> None:
         self.files, self.store, self.deployer = files, store, deployer
         self._changing = changing  # shared with the rule service

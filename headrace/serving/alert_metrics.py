@@ -42,7 +42,8 @@ def count_removed(db: Transaction, what: str, removed: Iterable[Pair]) -> None:
     """Count removed rows, inside the caller's transaction."""
     db.executemany(
         "INSERT INTO _removed VALUES (?, ?, ?, ?) "
-        "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+        "ON CONFLICT (what, name, kind) DO UPDATE "
+        "SET count = _removed.count + excluded.count",
         [(what, *pair, count) for pair, count in Counter(removed).items()],
     )
 
@@ -59,7 +60,7 @@ def _raised(db: Transaction) -> dict[Pair, int]:
     rows = db.execute(
         "SELECT name, kind, sum(count) FROM ("
         "SELECT rule AS name, severity AS kind, count(*) AS count FROM _alerts GROUP BY 1, 2 "
-        "UNION ALL SELECT name, kind, count FROM _removed WHERE what = ?) "
+        "UNION ALL SELECT name, kind, count FROM _removed WHERE what = ?) AS counted "
         "WHERE name NOT IN (SELECT name FROM _watches) GROUP BY 1, 2",
         (ALERT,),
     )

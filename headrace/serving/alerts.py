@@ -119,7 +119,7 @@ def read_alerts(db: Transaction, filter: AlertFilter) -> Alerts:
 
 def _where(db: Transaction, filter: AlertFilter) -> tuple[str, list[Any]]:
     """The filter as SQL. `missed` and `withdrawn` together select alerts that are either."""
-    conditions, values = ["1"], list[Any]()
+    conditions, values = ["true"], list[Any]()
     for column in ("rule", "state"):
         if value := getattr(filter, column):
             conditions.append(f"{column} = ?")
@@ -154,7 +154,7 @@ def _first_of_each_rule(
         "row_number() OVER (PARTITION BY rule ORDER BY number DESC) AS place "
         f"FROM _ledger WHERE {where}"
     )
-    ranked = f"JOIN ({places}) USING (number) WHERE place <= ? ORDER BY rank DESC, rule, "
+    ranked = f"JOIN ({places}) AS ranked USING (number) WHERE place <= ? ORDER BY rank DESC, rule, "
     return _read(db, f"{ranked} number DESC LIMIT ?", [*values, filter.each, filter.limit])
 
 

@@ -172,7 +172,7 @@ def needs_rebase(db: Transaction, version: str) -> bool:
 
 def consistent_up_to(db: Transaction, version: str, group: int) -> bool:
     """Whether speed's rows of a version up to a group do not depend on later events."""
-    sql = "SELECT 1 FROM _disorder WHERE version = ? AND (newest > ? OR provisional)"
+    sql = "SELECT 1 FROM _disorder WHERE version = ? AND (newest > ? OR provisional = 1)"
     return db.execute(sql, (version, group)).fetchone() is None
 
 

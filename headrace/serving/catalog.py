@@ -183,7 +183,7 @@ def close_group(db: Transaction, stream: str, opened_before: int | None = None) 
     """Close the open group, or only if it was opened before a time."""
     db.execute(
         "UPDATE _groups SET closed = 1 WHERE stream = ?1 AND closed = 0 "
-        "AND (?2 IS NULL OR opened_at <= ?2)",
+        "AND (CAST(?2 AS INTEGER) IS NULL OR opened_at <= ?2)",
         (stream, opened_before),
     )
 
@@ -215,9 +215,9 @@ def go_live(db: Transaction, version: Version) -> None:
 def record_table(db: Transaction, name: str, version: str, now_us: int) -> None:
     """Record the version of a table that is used from now on; the same version keeps its time."""
     db.execute(
-        "INSERT INTO _tables VALUES (?, ?, ?) ON CONFLICT DO UPDATE "
+        "INSERT INTO _tables VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE "
         "SET version = excluded.version, loaded_at = excluded.loaded_at "
-        "WHERE version <> excluded.version",
+        "WHERE _tables.version <> excluded.version",
         (name, version, now_us),
     )
 
@@ -233,7 +233,7 @@ def provisional(db: Transaction, version: str, group: int | None = None) -> int:
     """
     row = db.execute(
         "SELECT coalesce(sum(count), 0) FROM _provisional "
-        "WHERE version = ?1 AND (?2 IS NULL OR number <= ?2)",
+        "WHERE version = ?1 AND (CAST(?2 AS INTEGER) IS NULL OR number <= ?2)",
         (version, group),
     ).fetchone()
     return int(row[0])

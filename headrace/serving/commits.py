@@ -1,11 +1,53 @@
-"""The numbers of commits, the keys that each changes, and the table `_meta`."""
+"""The writer's token, the numbers of commits, the keys that each changes, and the table `_meta`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
-from headrace.serving.changes import KEYS_MAX
+from headrace.core.errors import Fenced
+from headrace.serving.changes import KEYS_MAX, Changes
 from headrace.serving.database import Transaction
+from headrace.serving.store_tables import WRITER
+
+AnyTransaction = TypeVar("AnyTransaction", bound=Transaction)
+
+
+@contextmanager
+def publishing(
+    changes: Changes, transaction: AbstractContextManager[AnyTransaction]
+) -> Iterator[AnyTransaction]:
+    """A write transaction whose commit is numbered, and known to the readers of this process."""
+    number = None
+    try:
+        with transaction as db:
+            db.changed = {}
+            yield db
+            # Readers may see the commit at once, so its changes are added before it.
+            number = next_commit_number(db)
+            changes.add(number, db.changed)
+            publish = changes.commit_hook(db) if changes.commit_hook else None
+    except BaseException:
+        if number is not None:
+            changes.remove(number)
+        raise
+    if publish:
+        publish()
+    changes.committed(number)
+
+
+def take_token(db: Transaction) -> int:
+    """Increment and return the token that each write checks: that of the new writer."""
+    token = int(read_meta(db, WRITER) or 0) + 1
+    write_meta(db, WRITER, str(token))
+    return token
+
+
+def check_token(db: Transaction, token: int) -> None:
+    """Fenced unless the process with this token is the writer."""
+    if read_meta(db, WRITER) != str(token):
+        raise Fenced("another process has taken over this project", hint="stop this process.")
 
 
 def record_changed(db: Transaction, version: str, keys: Iterable[str] | None) -> None:

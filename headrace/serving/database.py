@@ -2,7 +2,7 @@
 
 SQL is written in what SQLite and PostgreSQL have in common (`ON CONFLICT`, `RETURNING`, parameters
 as `?` or `?1`); placeholders, types and errors are the implementation's. Only this package imports
-a driver or writes SQL. tests/serving/test_sqlite.py checks SQLite against it.
+a driver or writes SQL. tests/serving runs on both databases.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Transaction(Protocol):
 class Database(Protocol):
     """The database of one project."""
 
+    token: int  # of this process as a writer; 0 until it has taken over
     changes: Changes
 
     def take_over(self) -> None:

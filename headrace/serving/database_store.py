@@ -1,21 +1,19 @@
-"""`Store` on SQLite: each method is one transaction around functions of this package."""
+"""`Store` on a database: each method is one transaction around functions of this package."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pyarrow as pa
 
 from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
-from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.time import Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations, progress, rules
-from headrace.serving.database import Transaction
+from headrace.serving.database import Database, Transaction
 from headrace.serving.shed_epochs import read_shed_epochs
-from headrace.serving.sqlite import Sqlite
 from headrace.serving.store import (
     AuditResult,
     Change,
@@ -31,18 +29,11 @@ from headrace.serving.table_rows import write_rows
 from headrace.serving.watermark import FlowProgress
 
 
-class SqliteStore:
-    """The serving store of a project, in `serving.db`.
+class DatabaseStore:
+    """The serving store of a project; headrace/serving/opening.py opens it."""
 
-    >>> import tempfile
-    >>> store = SqliteStore(Path(tempfile.mkdtemp()) / "serving.db")
-    >>> store.deployed() is None
-    True
-    """
-
-    def __init__(self, path: Path, *, group_us: int = 10 * SECOND, clock: Clock = now_us) -> None:
-        self.path = path
-        self.db = Sqlite(path)
+    def __init__(self, db: Database, *, group_us: int, clock: Clock = now_us) -> None:
+        self.db = db
         self.group_us, self.clock = group_us, clock
 
     def read(self) -> AbstractContextManager[Transaction]:

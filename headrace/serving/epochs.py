@@ -58,7 +58,8 @@ def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> b
         if count := epoch.provisional.get(version.id):
             db.execute(
                 "INSERT INTO _provisional VALUES (?, ?, ?) "
-                "ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                "ON CONFLICT (version, number) DO UPDATE "
+                "SET count = _provisional.count + excluded.count",
                 (version.id, group, count),
             )
     # Its events count as received now, so that the time of the epoch is not idle time.

@@ -47,7 +47,8 @@ def read_epochs(
     """The newest first, of one flow or of all."""
     rows = db.execute(
         "SELECT number, stream, lower, upper, events, late, duplicates, dead_letters, started_at, "
-        "committed_at FROM _epochs WHERE ?1 IS NULL OR stream = ?1 ORDER BY number DESC LIMIT ?2",
+        "committed_at FROM _epochs WHERE CAST(?1 AS TEXT) IS NULL OR stream = ?1 "
+        "ORDER BY number DESC LIMIT ?2",
         (stream, limit),
     )
     for number, name, lower, upper, *counts in rows:
@@ -61,7 +62,8 @@ def read_generations(
     """The newest first, of one flow or of all."""
     rows = db.execute(
         "SELECT stream, number, boundary, promoted_at, audits FROM _generations "
-        "WHERE ?1 IS NULL OR stream = ?1 ORDER BY promoted_at DESC, number DESC LIMIT ?2",
+        "WHERE CAST(?1 AS TEXT) IS NULL OR stream = ?1 "
+        "ORDER BY promoted_at DESC, number DESC LIMIT ?2",
         (stream, limit),
     )
     for name, number, boundary, promoted_at, audits in rows:

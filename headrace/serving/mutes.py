@@ -35,7 +35,7 @@ def mute(
     db: Transaction, rule: str, keys: dict[str, str], until_us: int, who: str, now_us: int
 ) -> None:
     db.execute(
-        "INSERT INTO _mutes VALUES (NULL, ?, ?, ?, ?, ?)",
+        "INSERT INTO _mutes (rule, keys, until_us, muted_by, muted_at) VALUES (?, ?, ?, ?, ?)",
         (rule, msgspec.json.encode(keys).decode(), until_us, who, now_us),
     )
 

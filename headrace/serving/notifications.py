@@ -109,8 +109,8 @@ def retry(
     """
     failed = db.execute(
         "SELECT number, rule, queue FROM _outbox WHERE state = 'failed' "
-        "AND (?1 IS NULL OR lower(rule) = lower(?1)) "
-        "AND (?2 IS NULL OR alerts LIKE '%' || ?2 || '%')",
+        "AND (CAST(?1 AS TEXT) IS NULL OR lower(rule) = lower(?1)) "
+        "AND (CAST(?2 AS TEXT) IS NULL OR alerts LIKE '%' || ?2 || '%')",
         (rule, alert),
     ).fetchall()
     named = _destinations_by_rule(db, rules)

@@ -55,8 +55,11 @@ def history(db: Transaction, name: str) -> list[RuleVersion]:
 
 def newest_versions(db: Transaction) -> dict[str, RuleVersion]:
     """The newest version of each rule that is not removed."""
-    rows = db.execute("SELECT *, max(version) FROM _rules GROUP BY name ORDER BY name")
-    found = [_version(row[:-1]) for row in rows]
+    rows = db.execute(
+        "SELECT * FROM _rules AS r WHERE version = "
+        "(SELECT max(version) FROM _rules WHERE name = r.name) ORDER BY name"
+    )
+    found = [_version(row) for row in rows]
     return {rule.name: rule for rule in found if rule.state != REMOVED}
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headrace.core.errors import DiskFull, Fenced, Unavailable
+from headrace.core.errors import DiskFull, Unavailable
 from headrace.core.migrations import bring_to_newest, transaction
 from headrace.serving.changes import Changes
-from headrace.serving.commits import next_commit_number, read_meta, write_meta
+from headrace.serving.commits import check_token, publishing, take_token
 from headrace.serving.sqlite_files import Connection
-from headrace.serving.store_tables import STORE, WRITER
+from headrace.serving.store_tables import STORE
 
 JOURNAL_BYTES = 64 << 20
 
@@ -60,39 +60,19 @@ class Sqlite:
     def take_over(self) -> None:
         """Become the writer: increment the token that each write checks."""
         with self._lock, _errors(), transaction(self._writer):
-            self.token = int(read_meta(self._writer, WRITER) or 0) + 1
-            write_meta(self._writer, WRITER, str(self.token))
+            self.token = take_token(self._writer)
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """One write transaction of the current writer."""
-        with self._lock, _errors():
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._writer.changed, number = {}, None
-            try:
-                self._check_token()
-                yield self._writer
-                # Readers may see the commit at once, so its changes are added before it.
-                number = next_commit_number(self._writer)
-                self.changes.add(number, self._writer.changed)
-                publish = self._run_hook()
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if number is not None:
-                    self.changes.remove(number)
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
-            publish()
-            self.changes.committed(number)
+        with self._lock, _errors(), publishing(self.changes, self._fenced()) as db:
+            yield db
 
-    def _run_hook(self) -> Callable[[], None]:
-        hook = self.changes.commit_hook
-        return hook(self._writer) if hook else lambda: None
-
-    def _check_token(self) -> None:
-        if read_meta(self._writer, WRITER) != str(self.token):
-            raise Fenced("another process has taken over this project", hint="stop this process.")
+    @contextmanager
+    def _fenced(self) -> Iterator[Connection]:
+        with transaction(self._writer):
+            check_token(self._writer, self.token)
+            yield self._writer
 
     @contextmanager
     def read(self) -> Iterator[Connection]:

@@ -1,5 +1,4 @@
-"""The protocol of the serving store, used by the layers. SQLite implements it here; another
-database may implement it too.
+"""The protocol of the serving store, used by the layers.
 
 All writes of one call happen in one transaction, and each is refused with `Fenced` once a newer
 process has become the writer. Readers see whole transactions only: the old answer or the new one,
@@ -11,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
@@ -210,8 +208,6 @@ class Superseded(Exception):
 
 class Store(Protocol):
     """The serving store of a project."""
-
-    path: Path  # where the store is, for readers in other processes
 
     def take_over(self) -> None:
         """Become the writer; an earlier writer is fenced from now on."""

@@ -84,8 +84,9 @@ def add(
     """Add a watch, inside the caller's transaction; an active one of the same name is removed."""
     remove_active(db, watch.name, "another text was given for it", now_us)
     db.execute(
-        "INSERT INTO _watches VALUES "
-        "(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 'active', 0, NULL, NULL)",
+        "INSERT INTO _watches (name, text, shape, constants, severity, destinations, until_us, "
+        "matches_max, kept, added_at, added_by, lower, state, matches) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', 0)",
         (
             watch.name, watch.text, watch.shape, _json(watch.constants), watch.severity,
             _json(watch.destinations), watch.until_us, watch.matches_max, kept, now_us, who, lower,
@@ -143,19 +144,19 @@ def kept_shapes(db: Transaction) -> dict[str, str]:
     return dict(
         db.execute(
             "SELECT shape, text FROM _watches WHERE number IN (SELECT min(number) FROM _watches "
-            "WHERE state = 'active' AND kept GROUP BY shape)"
+            "WHERE state = 'active' AND kept = 1 GROUP BY shape)"
         )
     )
 
 
 def added_shapes(db: Transaction) -> set[str]:
     """The shapes of all watches that are kept in the store, also of ended ones."""
-    return {shape for (shape,) in db.execute("SELECT DISTINCT shape FROM _watches WHERE kept")}
+    return {shape for (shape,) in db.execute("SELECT DISTINCT shape FROM _watches WHERE kept = 1")}
 
 
 def kept_names(db: Transaction) -> list[str]:
     """The names of active watches that are kept in the store."""
-    rows = db.execute("SELECT name FROM _watches WHERE state = 'active' AND kept")
+    rows = db.execute("SELECT name FROM _watches WHERE state = 'active' AND kept = 1")
     return [name for (name,) in rows]
 
 
@@ -252,7 +253,7 @@ def statuses(db: Transaction, state: str | None = None) -> list[WatchStatus]:
     """All watches that are not removed, by name."""
     rows = db.execute(
         f"SELECT {_SHOWN} FROM _watches WHERE number IN ({_KNOWN}) AND state <> 'removed' "
-        "AND (?1 IS NULL OR state = ?1) ORDER BY name",
+        "AND (CAST(?1 AS TEXT) IS NULL OR state = ?1) ORDER BY name",
         (state,),
     )
     return [_status(row) for row in rows]

@@ -27,7 +27,7 @@ from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.run.offline import Offline
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 from headrace.serving.store import Epoch
 from tests.serving.bench import Row, as_lifted
 
@@ -125,7 +125,7 @@ class Traced:
         self.project: Project = load_project(self.folder)
         self.plan = compile_project(self.project, Analyser())
         self.layout = Layout.of(self.project)
-        self.store = SqliteStore(self.layout.store, group_us=1, clock=self.clock)
+        self.store = open_store(self.layout.store, group_us=1, clock=self.clock)
         self.store.take_over()
         self.store.deploy(self.plan)
         address = self.layout.log("clicks")

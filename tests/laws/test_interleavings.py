@@ -60,10 +60,10 @@ from headrace.destination.protocol import DestinationWriter, Message
 from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
 from headrace.serving.alert_raiser import AlertRaiser
+from headrace.serving.opening import open_store
 from headrace.serving.read import Reader
 from headrace.serving.retention import Retention
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.speed import carry as speed_carry
 from headrace.speed import epoch as speed_epoch
 from headrace.speed.runner import EpochRunner
@@ -239,7 +239,7 @@ class Order:
         shutil.copy(scene.state / "serving.db", folder)
         self.clock = TickingClock(HeldClock(ARRIVAL_US))
         path = folder / "serving.db"
-        self.store = SqliteStore(path, group_us=30, clock=self.clock)
+        self.store = open_store(path, group_us=30, clock=self.clock)
         self.store.take_over()
         # Actors stop inside of transactions, so each has connections of its own.
         self.databases = {name: Sqlite(path) for name in ("lookout", "subscriber", "retention")}

@@ -21,7 +21,7 @@ from headrace.run.health import with_health
 from headrace.run.observatory.observed_project import RuntimeInfo
 from headrace.run.observatory.topology import topology_of
 from headrace.run.offline import Offline
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 
 from .stopped import SETTINGS
 
@@ -45,7 +45,7 @@ def offline(tmp_path: Path) -> Iterator[Offline]:
     layout = Layout.of(project)
     for name in STREAMS:
         EmbeddedWriter.open(layout.log(name).folder, 2, segment_bytes_max=1 << 20).close()
-    plan, store = plan_of(SQL), SqliteStore(layout.store)
+    plan, store = plan_of(SQL), open_store(layout.store)
     store.take_over()
     store.deploy(plan)
     store.deploy_rules(

@@ -22,8 +22,9 @@ from headrace.run.delivery_worker import DeliveryWorker
 from headrace.run.deployment import Deployment, RunContext
 from headrace.run.schedule import Schedule
 from headrace.run.tables import Tables
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.hub import Hub
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 
 from .stopped import make_stopped
 
@@ -39,7 +40,7 @@ class Speed:
 class Kept:
     """A pipeline that runs on under any plan."""
 
-    store: SqliteStore
+    store: DatabaseStore
     speed: Speed = field(default_factory=Speed)
     archives: tuple[Any, ...] = ()
     done: list[str] = field(default_factory=list)
@@ -86,7 +87,7 @@ class Quiet:
 @dataclass
 class Bench:
     project: Project
-    store: SqliteStore
+    store: DatabaseStore
     ground: RunContext
     pipeline: Kept
     before: Deployment
@@ -101,7 +102,7 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     project = make_stopped(tmp_path / "project")
-    store = SqliteStore(project.folder / ".headrace" / "serving.db")
+    store = open_store(project.folder / ".headrace" / "serving.db")
     store.take_over()
     plan, pipeline = plan_of(), Kept(store)
     store.deploy(plan)

@@ -15,7 +15,7 @@ from headrace.core.time import DAY
 from headrace.define.layout import Layout
 from headrace.log.opening import open_writer
 from headrace.run.pipelines import pipelines_of
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 from headrace.serving.watermark import FlowProgress
 
 COLUMNS = (
@@ -43,7 +43,7 @@ class Bench:
         project, plan = project_of(folder, JOINED), plan_of(JOINED)
         layout = Layout.of(project)
         layout.make_state()
-        self.store = SqliteStore(layout.store)
+        self.store = open_store(layout.store)
         self.store.take_over()
         self.store.deploy(plan)
         self.clock, names = Clock(), ("clicks", "views")

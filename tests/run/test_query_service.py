@@ -17,7 +17,7 @@ from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
 from headrace.core.time import SECOND, iso
 from headrace.define.layout import Layout
 from headrace.run.query_service import QueryService, _as_of_query, _names, _translate
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 
 from .stopped import ARRIVED_US, make_stopped
@@ -51,7 +51,7 @@ class Told:
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryService]:
     project = make_stopped(tmp_path_factory.mktemp("questions"))
-    store = SqliteStore(Layout.of(project).store)
+    store = open_store(Layout.of(project).store)
     made = QueryService(project, store)
     yield made
     made.close()
@@ -172,7 +172,7 @@ def test_a_query_on_spark_is_stopped_by_its_id(
 def test_nothing_is_answered_before_anything_is_deployed(
     questions: QueryService, told: Told, tmp_path: Path
 ) -> None:
-    empty = SqliteStore(tmp_path / "serving.db")
+    empty = open_store(tmp_path / "serving.db")
     with pytest.raises(NotReady, match="nothing is deployed yet"):
         QueryService(questions.project, empty).answer("SELECT * FROM clicks")
     empty.close()

@@ -13,7 +13,7 @@ from headrace.define.layout import Layout
 from headrace.run.definition_text import parse_kind
 from headrace.run.query_service import QueryService, _names
 from headrace.run.read_permission import check_definitions
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 
 from .stopped import make_stopped
 from .test_query_service import Told
@@ -27,7 +27,7 @@ def caller(*granted: str) -> Caller:
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryService]:
     project = make_stopped(tmp_path_factory.mktemp("reading"))
-    store = SqliteStore(Layout.of(project).store)
+    store = open_store(Layout.of(project).store)
     made = QueryService(project, store)
     yield made
     made.close()

@@ -17,7 +17,7 @@ from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with
 from headrace.run.rehearsal import Rehearsal, rehearse_in
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 
 SOURCES = """
 CREATE STREAM calls (route STRING, type INT, ts TIMESTAMP, WATERMARK ts DELAY OF INTERVAL 1 MINUTE)
@@ -47,7 +47,7 @@ def folder(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     made: Path = tmp_path_factory.mktemp("rehearsal")
     project = project_of(made, DEPLOYED)
     layout, plan = Layout.of(project), compile_with(spark, project)
-    store = SqliteStore(layout.store)
+    store = open_store(layout.store)
     store.take_over()
     store.deploy(plan)
     store.close()

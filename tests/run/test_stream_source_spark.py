@@ -27,7 +27,8 @@ from headrace.run.compiling import compile_with
 from headrace.run.query_service import QueryService
 from headrace.run.stream_source import LogSource, StreamSources
 from headrace.serving import stream_feed as body
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.database_store import DatabaseStore
+from headrace.serving.opening import open_store
 from headrace.serving.stream_feed import StreamSource
 from headrace.serving.subscriber import SubscriptionEvent
 from tests.serving.streams_bench import feed_of, joined
@@ -134,7 +135,7 @@ class Place:
     """A filled project, and the process that is asked about it."""
 
     def __init__(self, project: Project, plan: Plan) -> None:
-        self.plan, self.store = plan, SqliteStore(Layout.of(project).store)
+        self.plan, self.store = plan, open_store(Layout.of(project).store)
         self.query_service = QueryService(project, self.store)
         self.following = StreamSources(project, self.query_service.pool.run)
 
@@ -307,7 +308,7 @@ def test_computed_columns_and_raw_are_told_of_events_in_master_and_log(
 def test_a_query_reads_computed_columns_and_raw_of_a_stream(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(SqliteStore, "deployed", lambda _: place.plan)
+    monkeypatch.setattr(DatabaseStore, "deployed", lambda _: place.plan)
 
     def asked(text: str) -> list[dict[str, Any]]:
         return place.query_service.answer(text).rows

@@ -10,7 +10,7 @@ import pytest
 from headrace.compile.plan import TablePlan
 from headrace.core.errors import NotFound
 from headrace.run.tables import Tables, version_of
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.opening import open_store
 
 PAGES = TablePlan("pages", "url STRING, section STRING", "csv", "pages.csv")
 
@@ -35,7 +35,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.file, self.unreadable = folder / "pages.csv", False
         self.write("url,section\n/a,shop\n")
-        self.store = SqliteStore(folder / "serving.db")
+        self.store = open_store(folder / "serving.db")
         self.store.take_over()
         self.pipelines = {"clicks": Reloading(), "clicks+orders": Reloading()}
         self.tables = Tables([PAGES], folder, self.pipelines, self.store, self.read)  # type: ignore[arg-type]

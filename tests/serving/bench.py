@@ -31,12 +31,13 @@ from headrace.define.settings import Settings
 from headrace.define.statements import read_statements
 from headrace.serving.merge import stored_schema
 from headrace.serving.read import Reader
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import AuditResult, Change, Epoch, StagedBuild, Version
 from headrace.serving.watermark import FlowProgress
 from headrace.testing.declarations import read_declarations
 from headrace.testing.decode import decoded
 from headrace.testing.reference_engine import reference_of
+
+from .databases import open_store
 
 Row = tuple[Any, ...]
 STREAM = """
@@ -240,7 +241,7 @@ class Bench:
     clicks: list[Click] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store = SqliteStore(self.path, clock=self.clock)
+        self.store = open_store(self.path, clock=self.clock)
         self.store.take_over()
         self.changes: list[Change] = self.store.deploy(self.plan)
         self.reader = Reader(self.store.db, clock=self.clock)

@@ -15,6 +15,10 @@ from tests.serving.bench import Bench, Click
 from tests.serving.rule_bench import SLOW, RuleBench
 from tests.serving.watch_bench import WatchBench, watch
 
+from .databases import on_every_database
+
+pytestmark = on_every_database
+
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[RuleBench]:

@@ -20,6 +20,10 @@ from headrace.serving.view_tracker import ViewTracker
 from tests.serving.bench import Click
 from tests.serving.rule_bench import BUSY, SLOW, VISITS, RuleBench
 
+from .databases import on_every_database
+
+pytestmark = on_every_database
+
 FILE = " NOTIFY FILE 'alerts.ndjson'"
 Open = Callable[..., RuleBench]
 

@@ -8,15 +8,18 @@ from collections.abc import Iterator
 import pytest
 
 from headrace.serving.alerts import AlertFilter, AlertGroup, read_alerts
-from headrace.serving.sqlite_store import SqliteStore
+
+from .databases import on_every_database, open_store
+
+pytestmark = on_every_database
 
 NOISY, GRAVE = 560, 3
 
 
 @pytest.fixture(scope="module")
-def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sqlite3.Connection]:
+def db(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[sqlite3.Connection]:
     """Three critical alerts, and after them 560 of a rule that says little; one is acknowledged."""
-    store = SqliteStore(tmp_path_factory.mktemp("ledger") / "serving.db")
+    store = open_store(tmp_path_factory.mktemp("ledger") / "serving.db")
     store.take_over()
     with store.write() as writing:
         for _ in range(GRAVE):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,8 +18,12 @@ from headrace.serving.carried import (
     read_states,
     stage_states,
 )
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.database import Transaction
 from headrace.serving.store import NOW, CarriedEpoch, StateRow
+
+from .databases import on_every_database, open_database, table_names
+
+pytestmark = on_every_database
 
 PLAN = ViewPlan("v", "carried", "", (), carry=CarryPlan("_carried_v", ""))
 
@@ -30,8 +33,8 @@ def state(key: str, time: int, text: bytes, timer: int | None = None) -> StateRo
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    store = Sqlite(tmp_path / "serving.db")
+def db(tmp_path: Path) -> Iterator[Transaction]:
+    store = open_database(tmp_path / "serving.db")
     store.take_over()
     with store.write() as connection:
         create_states(connection, PLAN)
@@ -39,38 +42,36 @@ def db(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     store.close()
 
 
-def texts(
-    db: sqlite3.Connection, *keys: str, due_us: int | None = None, **where: bool
-) -> set[bytes]:
+def texts(db: Transaction, *keys: str, due_us: int | None = None, **where: bool) -> set[bytes]:
     said = {"at_boundary": False} | where
     return {row[3] for row in read_states(db, PLAN, keys, due_us, **said)}
 
 
-def promote(db: sqlite3.Connection, *states: StateRow, group: int, ahead: bool) -> None:
+def promote(db: Transaction, *states: StateRow, group: int, ahead: bool) -> None:
     stage_states(db, PLAN, states)
     promote_states(db, PLAN, full=False, group=group, ahead=ahead)
 
 
-def test_a_key_that_speed_has_not_met_has_the_generations_state(db: sqlite3.Connection) -> None:
+def test_a_key_that_speed_has_not_met_has_the_generations_state(db: Transaction) -> None:
     promote(db, state("a", 1, b"old a"), state("b", 1, b"old b"), group=0, ahead=False)
     commit_states(db, PLAN, CarriedEpoch([state("a", 2, b"new a")]), group=1)
     assert texts(db, "a", "b", "c") == {b"new a", b"old b"}
     assert texts(db, "a", "b", at_boundary=True) == {b"old a", b"old b"}
 
 
-def test_a_key_whose_timer_is_due_comes_unasked(db: sqlite3.Connection) -> None:
+def test_a_key_whose_timer_is_due_comes_unasked(db: Transaction) -> None:
     commit_states(db, PLAN, CarriedEpoch([state("a", 1, b"a", 5), state("b", 1, b"b", 9)]), group=1)
     assert texts(db, due_us=4) == set()
     assert texts(db, due_us=5) == {b"a"}
 
 
-def test_a_rebased_epoch_replaces_what_speed_had(db: sqlite3.Connection) -> None:
+def test_a_rebased_epoch_replaces_what_speed_had(db: Transaction) -> None:
     commit_states(db, PLAN, CarriedEpoch([state("a", 1, b"a"), state("b", 1, b"b")]), group=1)
     commit_states(db, PLAN, CarriedEpoch([state("a", 2, b"again")], rebased=True), group=1)
     assert texts(db, "a", "b") == {b"again"}
 
 
-def test_disorder_within_what_batch_takes_is_no_matter_any_more(db: sqlite3.Connection) -> None:
+def test_disorder_within_what_batch_takes_is_no_matter_any_more(db: Transaction) -> None:
     commit_states(db, PLAN, CarriedEpoch([], True, disorder=3), group=5)
     assert (needs_rebase(db, PLAN.recompute), consistent_up_to(db, PLAN.recompute, 2)) == (
         False,
@@ -81,7 +82,7 @@ def test_disorder_within_what_batch_takes_is_no_matter_any_more(db: sqlite3.Conn
     assert not needs_rebase(db, PLAN.recompute)
 
 
-def test_disorder_after_the_boundary_makes_speeds_rows_unfit(db: sqlite3.Connection) -> None:
+def test_disorder_after_the_boundary_makes_speeds_rows_unfit(db: Transaction) -> None:
     commit_states(db, PLAN, CarriedEpoch([], True, disorder=3), group=5)
     promote(db, group=2, ahead=True)
     assert needs_rebase(db, PLAN.recompute)
@@ -89,13 +90,13 @@ def test_disorder_after_the_boundary_makes_speeds_rows_unfit(db: sqlite3.Connect
     assert not needs_rebase(db, PLAN.recompute)
 
 
-def test_what_is_provisional_stays_so_until_speed_has_folded_again(db: sqlite3.Connection) -> None:
+def test_what_is_provisional_stays_so_until_speed_has_folded_again(db: Transaction) -> None:
     commit_states(db, PLAN, CarriedEpoch([], disorder=NOW, provisional=True), group=4)
     promote(db, group=4, ahead=True)
     assert needs_rebase(db, PLAN.recompute)
 
 
-def test_a_boundary_at_speeds_own_position_leaves_nothing_open(db: sqlite3.Connection) -> None:
+def test_a_boundary_at_speeds_own_position_leaves_nothing_open(db: Transaction) -> None:
     late = CarriedEpoch([state("a", 1, b"speed")], disorder=NOW, provisional=True)
     commit_states(db, PLAN, late, group=4)
     promote(db, state("a", 1, b"batch"), group=4, ahead=False)
@@ -103,16 +104,15 @@ def test_a_boundary_at_speeds_own_position_leaves_nothing_open(db: sqlite3.Conne
     assert not needs_rebase(db, PLAN.recompute)
 
 
-def test_a_full_build_forgets_keys_that_it_has_not_met(db: sqlite3.Connection) -> None:
+def test_a_full_build_forgets_keys_that_it_has_not_met(db: Transaction) -> None:
     promote(db, state("a", 1, b"a"), group=0, ahead=False)
     stage_states(db, PLAN, [state("b", 1, b"b")])
     promote_states(db, PLAN, full=True, group=1, ahead=False)
     assert texts(db, "a", "b") == {b"b"}
 
 
-def test_a_dropped_version_leaves_no_state(db: sqlite3.Connection) -> None:
+def test_a_dropped_version_leaves_no_state(db: Transaction) -> None:
     commit_states(db, PLAN, CarriedEpoch([state("a", 1, b"a")], disorder=NOW), group=1)
     drop_states(db, PLAN.name, PLAN.recompute)
-    found = db.execute("SELECT count(*) FROM sqlite_master WHERE name LIKE '\\_state%' ESCAPE '\\'")
-    assert found.fetchone() == (0,)
+    assert not [name for name in table_names(db) if name.startswith("_state")]
     assert consistent_up_to(db, PLAN.recompute, 0)

@@ -11,6 +11,9 @@ from headrace.core.position import Position
 from headrace.serving.catalog import changes_of, check_histories
 
 from .bench import CLICKS, PLAN, STREAM, VIEWS, Bench, definitions, plan_of
+from .databases import on_every_database, table_names
+
+pytestmark = on_every_database
 
 FILTERED = VIEWS | {"hits": VIEWS["hits"].replace("FROM clicks", "FROM clicks WHERE ms > 5")}
 RENAMED = VIEWS | {"hits": VIEWS["hits"].replace("AS slowest", "AS worst")}
@@ -46,7 +49,7 @@ def _deploy(bench: Bench, views: dict[str, str], stream: str = STREAM) -> dict[s
 
 def _tables(bench: Bench) -> set[str]:
     with bench.store.read() as db:
-        return {name for (name,) in db.execute("SELECT name FROM sqlite_master")}
+        return table_names(db)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,9 @@ from headrace.serving import epochs
 from headrace.serving.store import GroupState, Superseded
 
 from .bench import CLICKS, KEPT, Bench, Click, alike
+from .databases import on_every_database
+
+pytestmark = on_every_database
 
 
 def test_a_replayed_epoch_is_skipped(bench: Bench) -> None:

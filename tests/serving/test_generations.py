@@ -15,6 +15,9 @@ from headrace.serving.runs import Layer, count_runs, drop_rows
 from headrace.serving.store import AuditResult, Superseded
 
 from .bench import CLICKS, KEPT, VIEWS, Bench, Click, alike, definitions, plan_of
+from .databases import on_every_database, table_names
+
+pytestmark = on_every_database
 
 CUTS = [(2, 5), (0, 4), (4, 4), (7, 8)]
 
@@ -164,7 +167,7 @@ def test_a_build_that_crashed_before_its_promotion_leaves_no_trace(bench: Bench)
     for view in KEPT:
         assert alike(again.rows(view)) == alike(again.expected(view)), view
     with again.store.read() as db:
-        names = [name for (name,) in db.execute("SELECT name FROM sqlite_master")]
+        names = table_names(db)
     assert not [name for name in names if "_staged" in name]
     again.close()
 

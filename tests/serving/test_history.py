@@ -11,6 +11,9 @@ from headrace.serving.history import (
 )
 
 from .bench import CLICKS, Bench
+from .databases import on_every_database
+
+pytestmark = on_every_database
 
 
 def test_epochs_are_read_newest_first_with_what_they_held(bench: Bench) -> None:

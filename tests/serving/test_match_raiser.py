@@ -17,6 +17,10 @@ from tests.killed import run_module
 from tests.serving.bench import Click
 from tests.serving.watch_bench import WatchBench, watch
 
+from .databases import on_every_database
+
+pytestmark = on_every_database
+
 Make = Callable[..., WatchBench]
 ENDLESS = "UNTIL '2100-01-01'"
 

@@ -22,13 +22,15 @@ from headrace.core.errors import (
 )
 from headrace.serving import conditions
 from headrace.serving.read import Reader
-from headrace.serving.sqlite import Sqlite
 
 from .bench import CLICKS, VIEWS, Bench, alike, definitions, plan_of
+from .databases import on_every_database, open_database
+
+pytestmark = on_every_database
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def both(tmp_path_factory: pytest.TempPathFactory, database: str) -> Iterator[Bench]:
     """Half of the events in a generation, half in two groups of speed."""
     made = Bench(tmp_path_factory.mktemp("read") / "serving.db")
     made.send(*CLICKS[:4])
@@ -271,7 +273,7 @@ def test_each_mistake_has_its_sentence(
 
 
 def test_nothing_can_be_asked_before_anything_is_deployed(tmp_path: Path) -> None:
-    db = Sqlite(tmp_path / "serving.db")
+    db = open_database(tmp_path / "serving.db")
     with pytest.raises(NotReady, match="nothing is deployed yet"):
         Reader(db).sql("SELECT 1 AS x FROM hits")
     with pytest.raises(NotReady, match="nothing is deployed yet"):

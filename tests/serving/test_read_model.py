@@ -14,14 +14,17 @@ from chance import drawn
 from headrace.serving import read, read_model
 from headrace.serving.answer import Answer
 from headrace.serving.commits import record_changed
+from headrace.serving.database import Database
 from headrace.serving.epochs import commit_epoch
 from headrace.serving.finish import read_cached
 from headrace.serving.read import Reader
 from headrace.serving.read_model import model_of
 from headrace.serving.snapshot import live_plan
-from headrace.serving.sqlite import Sqlite
 
 from .bench import CLICKS, KEPT, VIEWS, WINDOWED, Bench, Click, alike, definitions, plan_of
+from .databases import on_every_database, open_database
+
+pytestmark = on_every_database
 
 
 def rows_of(table: pa.Table) -> list[str]:
@@ -88,7 +91,7 @@ def test_only_what_changed_is_read_from_the_store(
 
 def test_a_commit_of_another_process_is_seen(bench: Bench, tmp_path: Path) -> None:
     bench.build()
-    other = Reader(Sqlite(bench.path))  # knows nothing of what the writer notes
+    other = Reader(open_database(bench.path))  # knows nothing of what the writer notes
     for click in CLICKS:
         bench.send(click)
         assert other.view("total").rows == bench.expected("total")
@@ -164,7 +167,7 @@ def test_rows_found_by_key_are_those_of_a_query(bench: Bench) -> None:
     for click in (Click("/b", "zoe", 300), Click("ü", "zoe", 301)):
         bench.send(click)
         for page in pages:
-            found, cold = reader.view("users", {"page": page}), Sqlite(bench.path)
+            found, cold = reader.view("users", {"page": page}), open_database(bench.path)
             assert found == Reader(cold, clock=bench.clock).view("users", {"page": page})
             cold.close()
             assert len(found.rows) == sum(r["page"] == page for r in bench.expected("users"))
@@ -195,9 +198,9 @@ def test_what_is_published_answers_without_the_store(
     for click in CLICKS:
         bench.send(click)
         with monkeypatch.context() as patched:
-            patched.setattr(Sqlite, "read", None)
+            patched.setattr(Database, "read", None)
             answers = [said(ask()) for ask in questions]
-        cold = Sqlite(bench.path)
+        cold = open_database(bench.path)
         monkeypatch.setattr(reader, "db", cold)
         monkeypatch.setattr(reader, "model", model_of(cold.changes))
         assert answers == [said(ask()) for ask in questions]
@@ -217,7 +220,7 @@ def test_a_published_row_is_given_at_once_and_nothing_else_is(
     for click in CLICKS:
         bench.send(click)
         with monkeypatch.context() as patched:
-            patched.setattr(Sqlite, "read", None)
+            patched.setattr(Database, "read", None)
             patched.setattr(read, "run", None)
             found = [reader.row("users", key) for key in keys]
         assert found == [reader.view("users", key) for key in keys]
@@ -250,7 +253,9 @@ def test_a_commit_that_fails_publishes_nothing(
         with bench.store.write() as db:
             commit_epoch(db, epoch, 1, 1)
             # After what is to be published was read, and before the commit.
-            monkeypatch.setattr(Sqlite, "_run_hook", lambda sqlite: 1 / 0)
+            hook = bench.store.db.changes.commit_hook
+            assert hook
+            monkeypatch.setattr(bench.store.db.changes, "commit_hook", lambda db: (hook(db), 1 / 0))
 
     with pytest.raises(ZeroDivisionError):
         fail()

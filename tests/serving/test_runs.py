@@ -11,6 +11,7 @@ import pytest
 from headrace.core.event import KEY
 from headrace.core.position import Interval
 from headrace.serving import epochs, runs
+from headrace.serving.database import Database
 from headrace.serving.runs import (
     Layer,
     add_rows,
@@ -20,16 +21,18 @@ from headrace.serving.runs import (
     move_rows,
     read_rows,
 )
-from headrace.serving.sqlite import Sqlite
 
 from .bench import CLICKS, Bench, Click, alike
+from .databases import on_every_database, open_database
+
+pytestmark = on_every_database
 
 V = "version"
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Sqlite]:
-    made = Sqlite(tmp_path / "serving.db")
+def db(tmp_path: Path) -> Iterator[Database]:
+    made = open_database(tmp_path / "serving.db")
     made.take_over()
     yield made
     made.close()
@@ -39,13 +42,13 @@ def rows(*keys: str) -> pa.Table:
     return pa.table({KEY: pa.array(keys, pa.string()), "p0": pa.array(range(len(keys)))})
 
 
-def keys(db: Sqlite, layer: Layer, **asked: object) -> list[tuple[int, list[str]]]:
+def keys(db: Database, layer: Layer, **asked: object) -> list[tuple[int, list[str]]]:
     with db.read() as read:
         found = read_rows(read, V, layer, **asked)  # type: ignore[arg-type]
         return [(group, table.column(KEY).to_pylist()) for group, table in found]
 
 
-def test_rows_are_sorted_and_cut_into_runs(db: Sqlite, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_sorted_and_cut_into_runs(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "ROWS_MAX", 2)
     with db.write() as write:
         add_rows(write, V, Layer.GENERATION, rows("d", "a", "c", "b", "é"))
@@ -53,7 +56,7 @@ def test_rows_are_sorted_and_cut_into_runs(db: Sqlite, monkeypatch: pytest.Monke
 
 
 def test_only_runs_that_may_hold_a_key_are_read(
-    db: Sqlite, monkeypatch: pytest.MonkeyPatch
+    db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "ROWS_MAX", 2)
     with db.write() as write:
@@ -63,7 +66,7 @@ def test_only_runs_that_may_hold_a_key_are_read(
     assert keys(db, Layer.GENERATION, keys=["x"]) == []
 
 
-def test_layers_groups_and_versions_are_apart(db: Sqlite) -> None:
+def test_layers_groups_and_versions_are_apart(db: Database) -> None:
     with db.write() as write:
         for group in (1, 2, 2, 3):
             add_rows(write, V, Layer.SPEED, rows("a"), group)

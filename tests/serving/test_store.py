@@ -1,36 +1,29 @@
-"""The protocol `Store`, stated for every implementation: what each method promises its callers."""
+"""The protocol `Store`, on every database: what each method promises its callers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from headrace.core.errors import Fenced, NotFound
 from headrace.core.position import Position
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.store import Store
 
 from .bench import CLICKS, KEPT, PLAN, Bench
+from .databases import on_every_database, open_store
 
-IMPLEMENTATIONS = [SqliteStore]
-
-
-@pytest.fixture(params=IMPLEMENTATIONS, ids=lambda made: made.__name__)
-def kind(request: pytest.FixtureRequest) -> Any:
-    return request.param
+pytestmark = on_every_database
 
 
 @pytest.fixture
-def made(kind: Any, tmp_path: Path) -> Iterator[Callable[[], Bench]]:
+def made(tmp_path: Path) -> Iterator[Callable[[], Bench]]:
     """Opens the one store of this test again and again, each time as a process would."""
     opened: list[Bench] = []
 
     def open_again() -> Bench:
         bench = Bench(tmp_path / "store")
-        assert isinstance(bench.store, kind)
         opened.append(bench)
         return bench
 
@@ -39,12 +32,13 @@ def made(kind: Any, tmp_path: Path) -> Iterator[Callable[[], Bench]]:
         bench.close()
 
 
-def test_nothing_is_deployed_in_a_new_store(kind: Any, tmp_path: Path) -> None:
-    store: Store = kind(tmp_path / "store")
+def test_nothing_is_deployed_in_a_new_store(tmp_path: Path) -> None:
+    store: Store = open_store(tmp_path / "store")
     assert store.deployed() is None
     with pytest.raises(NotFound, match="there is no stream 'clicks'"):
         store.stream("clicks")
     assert store.versions("clicks") == []
+    store.close()
 
 
 def test_a_new_stream_begins_at_the_start_and_its_views_are_building(

@@ -36,8 +36,8 @@ from headrace.run.observatory.observed_project import ObservedProject
 from headrace.serving import rules, watches
 from headrace.serving.catalog import read_tables, read_versions
 from headrace.serving.database import Transaction
+from headrace.serving.database_store import DatabaseStore
 from headrace.serving.history import read_generations
-from headrace.serving.sqlite_store import SqliteStore
 from headrace.serving.watches import ACTIVE
 
 WATCHES_MAX = 1_000  # in the catalog; GET /v1/watches returns all of them
@@ -50,7 +50,7 @@ def catalog_of(service: ObservedProject, request: CatalogRequest) -> Catalog:
         return _CatalogReader(service.project, plan, db).catalog(own)
 
 
-def view_of(project: Project, plan: Plan, store: SqliteStore, view: ViewPlan) -> CatalogView:
+def view_of(project: Project, plan: Plan, store: DatabaseStore, view: ViewPlan) -> CatalogView:
     """The entry of one view."""
     with store.read() as db:
         return _CatalogReader(project, plan, db).view(view)

@@ -23,7 +23,7 @@ from headrace.run.query_service import QueryService
 from headrace.run.rule_service import LocalRuleService
 from headrace.run.watch_service import LocalWatchService
 from headrace.serving.answer import Answer
-from headrace.serving.sqlite_store import SqliteStore
+from headrace.serving.database_store import DatabaseStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ObservatoryCache:
 
 class ObservedProject(Protocol):
     project: Project
-    store: SqliteStore
+    store: DatabaseStore
     layout: Layout
     query_service: QueryService
     cache: ObservatoryCache
