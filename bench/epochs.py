@@ -48,6 +48,7 @@ class Epochs:
 
         from headrace.compile.flow import flows_of
         from headrace.compile.passes import compile_project
+        from headrace.core.address import StoreAddress
         from headrace.define.project import Project
         from headrace.define.settings import Settings, SparkSettings
         from headrace.define.statements import read_statements
@@ -68,7 +69,7 @@ class Epochs:
         self.flow = flows_of(plan)[0]
         self.folder_of_events = events
         self.events = self.spark.read.parquet(str(events)).drop("part")
-        self.store = open_store(folder / "serving.db")
+        self.store = open_store(StoreAddress.of_file(folder / "serving.db"))
         self.store.take_over()
         self.store.deploy(plan)
         start = self.store.stream("clicks").built

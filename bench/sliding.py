@@ -110,11 +110,12 @@ def sparks_own(folder: Path, source: Path, events: int) -> float:
 
 def compare(project: Path, source: Path) -> None:
     """Stop unless some windows have the same rows as DuckDB computes."""
+    from headrace.core.address import StoreAddress
     from headrace.core.time import iso
     from headrace.serving.opening import open_store
     from headrace.serving.read import Reader
 
-    store = open_store(store_of(project))
+    store = open_store(StoreAddress.of_file(store_of(project)))
     reader, rng = Reader(store.db, seconds_max=600), random.Random(1)
     for _ in range(SAMPLES):
         page, second = f"/page/{rng.randrange(KEYS)}", rng.randrange(1 - SIZE, SECONDS)

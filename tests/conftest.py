@@ -19,6 +19,7 @@ import hypothesis
 import pytest
 import structlog
 from chance import PROVE, SEED
+from postgres_server import PostgresServer
 from recording import Recording, shard_of
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
@@ -161,6 +162,13 @@ def _as_before() -> Iterator[None]:
     yield
     os.umask(umask)
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    yield server
+    server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan, SinkPlan, StreamPlan
 from headrace.compile.view_subscription import shape_of
-from headrace.core.address import LogAddress
+from headrace.core.address import LogAddress, StoreAddress
 from headrace.core.event import LATE, OFFSET, PARTITION, EventStatus
 from headrace.core.position import Position, PositionRange
 from headrace.core.subscription import Guarantee
@@ -186,7 +186,7 @@ def deploy_watches(store: DatabaseStore, plan: Plan) -> None:
 
 def write_watches(folder: Path, plan: Plan) -> None:
     """What Spark reads of watches. No story closes one, so it is the same in every state."""
-    store = open_store(folder / "watches.db")
+    store = open_store(StoreAddress.of_file(folder / "watches.db"))
     store.take_over()
     store.deploy(plan)
     deploy_watches(store, plan)
@@ -232,7 +232,7 @@ class Parts:
         self.layout = Layout(state)
         self.clock = clock or HeldClock()
         clock = TickingClock(self.clock)
-        self.store = open_store(state / "serving.db", group_us=GROUP_US, clock=clock)
+        self.store = open_store(self.layout.store, group_us=GROUP_US, clock=clock)
         self.store.take_over()
         self.store.deploy(self.plan)
         for table in self.plan.tables:

@@ -162,10 +162,10 @@ def _copied(done: str, place: Path, manifest: Manifest) -> Report:
 def export(folder: Path, view: str, path: Path) -> Report:
     """Write a view's rows into a new file."""
     from headrace.serving.export import export_view
-    from headrace.serving.sqlite import Sqlite
+    from headrace.serving.opening import open_database
 
     layout, _ = local_state(folder)
-    with closing(Sqlite(layout.store)) as db:
+    with closing(open_database(layout.store)) as db:
         rows = export_view(db, view, path)
     document = {"view": view, "file": str(path), "rows": rows}
     return Report(document, [f"wrote {plural(rows, 'row')} of {view} to {path}"])

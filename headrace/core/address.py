@@ -1,17 +1,21 @@
-"""Where the log of a stream is: an address that can be printed, pickled and sent to a task.
+"""Where the log of a stream and the store of a project are: addresses that can be printed, pickled
+and sent to a task.
 
     file:/var/lib/shop/log/clicks
 
-Code outside headrace/log identifies a log by its address alone, and opens it with `open_reader` or
-`open_writer` (headrace/log/opening.py). tests/log/test_address.py checks the round trip.
+Code outside headrace/log and headrace/serving identifies a log or a store by its address alone, and
+opens it by the functions of headrace/log/opening.py and headrace/serving/opening.py.
+tests/log/test_address.py checks the round trip, tests/core/test_address.py that no password is
+printed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
-FILE = "file"
+FILE, POSTGRES = "file", "postgresql"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +49,39 @@ class LogAddress:
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.place}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAddress:
+    """A file of SQLite, or a schema of a PostgreSQL database.
+
+    >>> str(StoreAddress.of_postgres("postgresql://ann:secret@db/events", "shop"))
+    'schema shop of postgresql://ann@db/events'
+    """
+
+    kind: str
+    place: str = field(repr=False)  # a URL may have a password
+    schema: str = ""
+
+    @staticmethod
+    def of_file(path: Path) -> StoreAddress:
+        return StoreAddress(FILE, str(path))
+
+    @staticmethod
+    def of_postgres(url: str, schema: str) -> StoreAddress:
+        return StoreAddress(POSTGRES, url, schema)
+
+    @property
+    def path(self) -> Path:
+        """The file of a store in SQLite."""
+        if self.kind != FILE:
+            raise ValueError(f"{self} is not the address of a file")
+        return Path(self.place)
+
+    def __str__(self) -> str:
+        if self.kind == FILE:
+            return self.place
+        url = urlsplit(self.place)
+        user, _, host = url.netloc.rpartition("@")
+        shown = f"{user.partition(':')[0]}@{host}" if user else host
+        return f"schema {self.schema} of {POSTGRES}://{shown}{url.path}"

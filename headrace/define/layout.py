@@ -11,7 +11,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.core.address import LogAddress
+from headrace.core.address import LogAddress, StoreAddress
 from headrace.define.project import Project
 
 _OTHERS = 0o077
@@ -22,6 +22,7 @@ class Layout:
     """The folders and files below a project's state folder."""
 
     state: Path
+    database: StoreAddress | None = None  # of a store that is not in the state folder
 
     def make_state(self) -> None:
         """Make the state folder, or close one that others could read."""
@@ -33,7 +34,11 @@ class Layout:
 
     @staticmethod
     def of(project: Project) -> Layout:
-        return Layout(project.state)
+        store = project.settings.store
+        if not store.url:
+            return Layout(project.state)
+        schema = store.schema or project.settings.name
+        return Layout(project.state, StoreAddress.of_postgres(store.url, schema))
 
     def log(self, stream: str) -> LogAddress:
         return LogAddress.of_files(self.logs / stream)
@@ -47,8 +52,8 @@ class Layout:
         return self.state / "master" / stream
 
     @property
-    def store(self) -> Path:
-        return self.state / "serving.db"
+    def store(self) -> StoreAddress:
+        return self.database or StoreAddress.of_file(self.state / "serving.db")
 
     @property
     def lock(self) -> Path:

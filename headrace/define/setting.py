@@ -1,8 +1,8 @@
 """How settings are declared and read: a dataclass of sections, each a dataclass of settings.
 
 A setting has its default, its meaning, whether it is a duration, its least value, the words that it
-may be and the form of each text in a list; the parser, the errors and the documentation use the
-same fields. tests/define/test_settings.py checks each refusal.
+may be and the form of its text, or of each in a list; the parser, the errors and the documentation
+use the same fields. tests/define/test_settings.py checks each refusal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class TextForm(NamedTuple):
-    """What each text of a list must match, and the words for it."""
+    """What a text must match, and the words for it; a text alone may also be empty."""
 
     pattern: str
     words: str
@@ -34,12 +34,12 @@ def setting(
     duration: bool = False,
     least: float | None = None,
     among: tuple[str, ...] = (),
-    each: TextForm | None = None,
+    form: TextForm | None = None,
 ) -> Any:
     """A field of a dataclass of settings: its default as the file writes it, and its meaning."""
     meta = {
         "meaning": meaning, "duration": duration, "least": least, "among": among, "text": default,
-        "each": each,
+        "form": form,
     }  # fmt: skip
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=meta)
@@ -118,6 +118,9 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
     among = item.metadata.get("among")
     if among and value not in among:
         raise BadSetting(f"{key} must be one of {', '.join(among)}, not {value!r}", origin=origin)
+    form: TextForm | None = item.metadata.get("form")
+    if form is not None and value and not re.fullmatch(form.pattern, value, re.IGNORECASE):
+        raise BadSetting(f"{key} must be {form.words}", origin=origin)
     least = item.metadata.get("least")
     if least is not None and value < least:
         raise BadSetting(f"{key} must be at least {least}, not {value!r}", origin=origin)
@@ -125,10 +128,10 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
 
 
 def _checked_texts(item: Field[Any], key: str, texts: list[str], origin: Origin) -> tuple[str, ...]:
-    each: TextForm | None = item.metadata.get("each")
+    form: TextForm | None = item.metadata.get("form")
     for text in texts:
-        if each is not None and not re.fullmatch(each.pattern, text, re.IGNORECASE):
-            raise BadSetting(f"{key} must hold {each.words}, not {text!r}", origin=origin)
+        if form is not None and not re.fullmatch(form.pattern, text, re.IGNORECASE):
+            raise BadSetting(f"{key} must hold {form.words}, not {text!r}", origin=origin)
     return tuple(texts)
 
 

@@ -21,6 +21,10 @@ from headrace.define.setting import setting as _setting
 HOST = TextForm(
     r"(\*\.)?[\w-]+(\.[\w-]+)*|[0-9a-f:]+", "the names of hosts, without scheme and port"
 )
+# The address may have a password, so no message repeats it.
+POSTGRES_URL = TextForm(
+    r"postgres(ql)?://.+", "the address of a database: postgresql://user@host/database"
+)
 FORMATS, LEVELS = ("json", "console"), ("debug", "info", "warning", "error")
 
 
@@ -30,7 +34,7 @@ class HttpSettings:
     allowed_hosts: tuple[str, ...] = _setting(
         [],
         "names by which clients reach it, such as a proxy's; *.example.com is all below",
-        each=HOST,
+        form=HOST,
     )
     port: int = _setting(8080, "port of the HTTP server; 0 takes a free one", least=0)
     body_bytes_max: int = _setting(16 << 20, "largest request body, after decompression", least=1)
@@ -79,6 +83,18 @@ class LogSettings:
     )
     level: str = _setting(
         "info", "the least that goes to headrace.log: debug, info, warning or error", among=LEVELS
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    url: str = _setting(
+        "",
+        "the store's database: postgresql://user@host/database; empty: a file of the state",
+        form=POSTGRES_URL,
+    )
+    schema: str = _setting(
+        "", "the schema of that database, made at the first start; empty: the project's name"
     )
 
 
@@ -287,6 +303,7 @@ class Settings:
     http: HttpSettings = field(default_factory=HttpSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     log: LogSettings = field(default_factory=LogSettings)
+    store: StoreSettings = field(default_factory=StoreSettings)
     dedup: DedupSettings = field(default_factory=DedupSettings)
     spark: SparkSettings = field(default_factory=SparkSettings)
     speed: SpeedSettings = field(default_factory=SpeedSettings)

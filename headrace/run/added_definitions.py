@@ -16,7 +16,7 @@ from headrace.define.project import Project, duplicate_definitions
 from headrace.run.definition_text import parse_kind
 from headrace.serving import watches
 from headrace.serving.database_store import DatabaseStore
-from headrace.serving.opening import open_store
+from headrace.serving.opening import open_store, store_exists
 from headrace.serving.rules import RuleVersion, newest_versions
 
 
@@ -35,10 +35,10 @@ def parse_rule(rule: RuleVersion) -> RuleDefinition:
 
 def effective_project(project: Project) -> Project:
     """The project of the files with the rules and watches of its store."""
-    path = Layout.of(project).store
-    if not path.is_file():
+    address = Layout.of(project).store
+    if not store_exists(address):
         return project
-    with closing(open_store(path)) as store:
+    with closing(open_store(address)) as store:
         return with_watches(with_rules(project, added_rules(store).values()), store)
 
 

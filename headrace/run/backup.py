@@ -21,7 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from headrace.core.errors import BadBackup, Conflict, NotFound, Unavailable
+from headrace.core.address import FILE
+from headrace.core.errors import BadBackup, Conflict, NotFound, Unavailable, Unsupported
 from headrace.core.files import copy_file, digest_of, sync
 from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
@@ -34,7 +35,7 @@ from headrace.run.lock import RunLock, started_at
 from headrace.run.state_check import has_writer
 from headrace.run.verify import VerifyResult, verify
 from headrace.serving.sinks import renew_incarnation
-from headrace.serving.sqlite_files import copy_database, edit_store
+from headrace.serving.sqlite_files import copy_database, edit_file
 
 MANIFEST, FORMAT = "manifest.json", 1
 PATIENCE_S = 60.0
@@ -74,6 +75,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 def backup(layout: Layout, project: str, target: Path, clock: Clock = now_us) -> Manifest:
     """Copy the project's state into a new folder, and verify the copy."""
+    _check_store(layout)
     topics = logs_in(layout.logs)
     if not topics:
         raise NotFound("the project has never run, so there is nothing to back up")
@@ -87,8 +89,17 @@ def backup(layout: Layout, project: str, target: Path, clock: Clock = now_us) ->
         return manifest
 
 
+def _check_store(layout: Layout) -> None:
+    if layout.store.kind != FILE:
+        raise Unsupported(
+            f"the project's store is not in its state folder but in {layout.store}",
+            detail="the two would be copied at different times, and would not agree.",
+            hint="stop the project; then copy the state folder, and the schema with pg_dump.",
+        )
+
+
 def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
-    for source, goal in ((layout.store, copy.store), (layout.access, copy.access)):
+    for source, goal in ((layout.store.path, copy.store.path), (layout.access, copy.access)):
         if source.exists():
             copy_database(source, goal)
     found = {name: newest_version(layout.master(name), n) for name, n in topics.items()}
@@ -170,6 +181,7 @@ def _write_manifest(manifest: Manifest, target: Path) -> None:
 
 def restore(layout: Layout, source: Path) -> Manifest:
     """Make a backup the state of a project that has no state."""
+    _check_store(layout)
     manifest = _read(source)
     lock = RunLock(layout)
     lock.acquire()
@@ -180,7 +192,7 @@ def restore(layout: Layout, source: Path) -> Manifest:
         with _removed_on_failure(fresh):
             for name, file in manifest.files.items():
                 _copy_checked(source / name, fresh / name, file)
-            _renew_pane_ids(Layout(fresh).store)
+            _renew_pane_ids(Layout(fresh).store.path)
             fresh.chmod(0o700)
             _put_in_place(fresh, layout.state)
         sync(layout.state.parent)
@@ -195,7 +207,7 @@ def _renew_pane_ids(store: Path) -> None:
     and would be conflicts under the same ids.
     """
     if store.exists():
-        with edit_store(store) as db:
+        with edit_file(store) as db:
             renew_incarnation(db)
 
 

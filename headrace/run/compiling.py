@@ -15,7 +15,7 @@ from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.ingest.connector import check_options
-from headrace.serving.opening import open_store
+from headrace.serving.opening import open_store, store_exists
 
 
 def functions_of(project: Project) -> tuple[FunctionDefinition, ...]:
@@ -90,7 +90,7 @@ def session(project: Project, purpose: str) -> Iterator[Any]:
 def deployed_plan(project: Project) -> Plan | None:
     """The plan that was last deployed. Requires no Spark."""
     layout = Layout.of(project)
-    if not layout.store.is_file():
+    if not store_exists(layout.store):
         return None
     with closing(open_store(layout.store)) as store:
         return store.deployed()

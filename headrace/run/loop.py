@@ -18,7 +18,7 @@ from itertools import pairwise
 import msgspec
 
 from headrace.api.resources.balance import Balance
-from headrace.core.errors import HeadraceError
+from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.report import Report, unfailing
 from headrace.define.layout import Layout
 from headrace.define.project import Project
@@ -163,17 +163,15 @@ def _report_progress(
     instance: Instance, stop: threading.Event, seconds: float | None, report: Report
 ) -> None:
     ends = time.monotonic() + seconds if seconds is not None else float("inf")
-    before, at = instance.events_in(), time.monotonic()
+    before, at, numbers = instance.events_in(), time.monotonic(), dict[str, int]()
     while time.monotonic() < ends and not stop.wait(
         min(PROGRESS_S, max(0.0, ends - time.monotonic()))
     ):
         instance.check_engine()
         now, count = time.monotonic(), instance.events_in()
         rate = (count - before) / max(now - at, 1e-9)
-        before, at = count, now
-        report(
-            "progress", {"events_per_second": round(rate), "events_in": count, **_numbers(instance)}
-        )
+        before, at, numbers = count, now, _numbers(instance, numbers)
+        report("progress", {"events_per_second": round(rate), "events_in": count, **numbers})
     instance.stop_sources()
 
 
@@ -189,15 +187,19 @@ def _drain(instance: Instance, stop: threading.Event) -> int:
     return behind
 
 
-def _numbers(instance: Instance) -> dict[str, object]:
+def _numbers(instance: Instance, before: dict[str, int]) -> dict[str, int]:
+    """The numbers now; those before while the store cannot be read, with that as a problem."""
     levels = Counter(problem.level for problem in instance.health_monitor.known)
-    return {
-        "lag_events": instance.lag_events(),
-        "epochs": _epochs(instance),
-        "generations": instance.current_deployment().schedule.generations,
-        "problems": levels["bad"],
-        "warnings": levels["warn"],
-    }
+    try:
+        return {
+            "lag_events": instance.lag_events(),
+            "epochs": _epochs(instance),
+            "generations": instance.current_deployment().schedule.generations,
+            "problems": levels["bad"],
+            "warnings": levels["warn"],
+        }
+    except Unavailable:
+        return before | {"problems": max(1, levels["bad"]), "warnings": levels["warn"]}
 
 
 def _epochs(instance: Instance) -> int:

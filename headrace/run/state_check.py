@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from headrace.core.address import StoreAddress
 from headrace.core.errors import BadProject, Unavailable
 from headrace.core.position import Position
 from headrace.define.definitions import StreamDefinition
@@ -21,8 +22,8 @@ from headrace.log.opening import find_reader, logs_in, open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.version import MasterVersion, newest_version
 from headrace.run.lock import holder
+from headrace.serving.opening import read_store, store_exists
 from headrace.serving.progress import read_offsets
-from headrace.serving.sqlite_files import read_store
 
 _HINT = "restore a complete backup with `headrace restore`; do not mix copies of parts."
 
@@ -97,13 +98,13 @@ def _archived(path: Path, partitions: int) -> Position:
     return version.position if version else Position.start(partitions)
 
 
-def _committed(path: Path, stream: str, partitions: int) -> Position:
+def _committed(address: StoreAddress, stream: str, partitions: int) -> Position:
     """The position that the store has committed."""
     start = Position.start(partitions)
-    if not path.exists():
+    if not store_exists(address):
         return start
     try:
-        with read_store(path) as db:
+        with read_store(address) as db:
             offsets = read_offsets(db, stream)
     except Unavailable:
         return start  # whoever opens a damaged store reports it

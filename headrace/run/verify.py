@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from headrace.compile.plan import StreamPlan
+from headrace.core.address import FILE
 from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound, Unavailable
 from headrace.core.event import OFFSET
 from headrace.core.position import Interval
@@ -28,7 +29,8 @@ from headrace.master.version import MasterFile, newest_version
 from headrace.run.lock import RunLock
 from headrace.run.state_check import has_writer, inconsistencies
 from headrace.serving.catalog import read_plan
-from headrace.serving.sqlite_files import integrity_errors, read_store
+from headrace.serving.opening import read_store, store_exists
+from headrace.serving.sqlite_files import integrity_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def verify(layout: Layout, *, repair: bool = False) -> VerifyResult:
 
 def _deployed(layout: Layout) -> dict[str, StreamPlan]:
     """The deployed plan of each stream."""
-    if not layout.store.is_file():
+    if not store_exists(layout.store):
         return {}
     try:
         with read_store(layout.store) as db:
@@ -100,7 +102,10 @@ def _verify(
             problem = f"{error.message}: {error.detail}"
             result = result.with_damage(Damage("log", str(error.origin), problem, name))
         result = _verify_master(result, layout, name, partitions, plans)
-    for part, path in (("store", layout.store), ("users", layout.access)):
+    files = {"users": layout.access}
+    if layout.store.kind == FILE:  # PostgreSQL checks its own
+        files["store"] = layout.store.path
+    for part, path in files.items():
         result = result.with_damage(*_verify_database(part, path))
     return result
 

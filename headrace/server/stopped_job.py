@@ -9,7 +9,6 @@ requests a job that is down.
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,6 +26,7 @@ from headrace.api.route import Route
 from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
 from headrace.core.errors import HeadraceError, Restarting, Unavailable
 from headrace.define.functions import FunctionDefinition
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.define.settings import AccessSettings, HttpSettings
 from headrace.run.launch_spec import LaunchSpec
@@ -34,6 +34,7 @@ from headrace.run.offline import Offline
 from headrace.run.read_permission import can_read
 from headrace.server.job_supervisor import SILENT, JobSnapshot
 from headrace.serving.answer import Answer
+from headrace.serving.opening import store_exists
 
 JOB_STATE = "X-Headrace-Job"
 _RESTARTING = frozenset({"starting", "running", SILENT, "restarting", "stopping"})
@@ -46,6 +47,10 @@ def reported_state(snapshot: JobSnapshot) -> str:
 
 def _restarting(snapshot: JobSnapshot) -> bool:
     return snapshot.state in _RESTARTING and snapshot.restarts
+
+
+def _has_store(spec: LaunchSpec) -> bool:
+    return store_exists(Layout.of(spec.project()).store)
 
 
 def unavailable(job: str, snapshot: JobSnapshot) -> HeadraceError:
@@ -103,7 +108,7 @@ class StoppedJobHandler:
         self, job: str, spec: LaunchSpec, snapshot: JobSnapshot, route: Route[Api], request: Request
     ) -> Response:
         """The response of the job's route, or the error that the job is down."""
-        if not route.stored or not Path(spec.state, "serving.db").is_file():
+        if not route.stored or not await self._threads["quick"].run(lambda: _has_store(spec)):
             raise unavailable(job, snapshot)
         response = await self._ask(route, spec, snapshot, request)
         response.headers[JOB_STATE] = reported_state(snapshot)

@@ -124,7 +124,7 @@ def _where(db: Transaction, filter: AlertFilter) -> tuple[str, list[Any]]:
         if value := getattr(filter, column):
             conditions.append(f"{column} = ?")
             values.append(value)
-    kinds = ["missed"] if filter.missed else []
+    kinds = ["missed = 1"] if filter.missed else []
     kinds += ["withdrawn_at IS NOT NULL"] if filter.withdrawn else []
     if kinds:
         conditions.append(f"({' OR '.join(kinds)})")

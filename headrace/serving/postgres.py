@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
 from psycopg import errors, sql
 from psycopg.abc import AdaptContext
 from psycopg.adapt import Dumper, Loader
-from psycopg_pool import ConnectionPool, PoolTimeout
 
+from headrace.core.address import StoreAddress
 from headrace.core.errors import DiskFull, Unavailable
 from headrace.core.migrations import Dialect, bring_to_newest, transaction
 from headrace.serving.changes import ChangedKeys, Changes
@@ -31,11 +31,16 @@ READERS_MAX = 16
 CONNECT_S_MAX = 10
 # A process that is paused within a transaction loses it, so that its successor can write.
 IDLE_S_MAX = 120
+_OPTIONS: dict[str, Any] = {
+    "autocommit": True,  # transactions are begun and ended by statements
+    "cursor_factory": psycopg.RawCursor,
+    "connect_timeout": CONNECT_S_MAX,
+    "application_name": "headrace",
+}
 _UNAVAILABLE = (
     psycopg.OperationalError,
     psycopg.InterfaceError,
     errors.IdleInTransactionSessionTimeout,
-    PoolTimeout,
 )
 _DIALECT = Dialect(
     tables="SELECT tablename, NULL FROM pg_tables WHERE schemaname = current_schema()",
@@ -77,51 +82,69 @@ class PostgresTransaction:
         self._connection.close()
 
 
+class Readers:
+    """Connections of readers, which are used again. A reader that finds the server gone fails at
+    once: a request for the status must not wait for it.
+    """
+
+    def __init__(self, address: StoreAddress, changes: Changes) -> None:
+        self._address, self._changes = address, changes
+        self._turns = threading.BoundedSemaphore(READERS_MAX)
+        self._idle: list[PostgresTransaction] = []
+
+    @contextmanager
+    def snapshot(self) -> Iterator[PostgresTransaction]:
+        with self._turns:
+            db = self._begin()
+            try:
+                yield db
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                if not db.closed:
+                    self._idle.append(db)
+
+    def _begin(self) -> PostgresTransaction:
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        while (db := self._next_idle()) is not None:
+            try:
+                db.execute(begin)
+                return db
+            except psycopg.OperationalError:  # the server was restarted since
+                db.close()
+        db = PostgresTransaction(_connect(self._address), self._changes)
+        db.execute(begin)
+        return db
+
+    def _next_idle(self) -> PostgresTransaction | None:
+        try:
+            return self._idle.pop()
+        except IndexError:  # another thread may have taken the last one
+            return None
+
+    def close(self) -> None:
+        while (db := self._next_idle()) is not None:
+            db.close()
+
+
 class Postgres:
     """Connections to one schema of a PostgreSQL database, which is created if it is missing."""
 
-    def __init__(self, url: str, schema: str) -> None:
-        self.url, self.schema = url, schema
+    def __init__(self, address: StoreAddress) -> None:
+        self.address = address
         self.token = 0
         self.changes = Changes()
         self._lock = threading.RLock()
         with _errors():
-            self._writer = PostgresTransaction(self._connect(), self.changes)
+            self._writer = PostgresTransaction(_connect(address), self.changes)
             self._migrate()
-        self._readers = ConnectionPool(
-            self.url,
-            kwargs=self._options(),
-            configure=self._configure,
-            min_size=0,
-            max_size=READERS_MAX,
-            timeout=CONNECT_S_MAX,
-            check=ConnectionPool.check_connection,
-            open=True,
-        )
+        self._readers = Readers(address, self.changes)
 
     def _migrate(self) -> None:
-        self._writer.execute(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
-        bring_to_newest(STORE, self._writer, f"schema {self.schema} of PostgreSQL", _DIALECT)
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "autocommit": True,  # transactions are begun and ended by statements
-            "cursor_factory": psycopg.RawCursor,
-            "connect_timeout": CONNECT_S_MAX,
-            "application_name": "headrace",
-        }
-
-    def _connect(self) -> psycopg.Connection[Any]:
-        connection: psycopg.Connection[Any] = psycopg.connect(self.url, **self._options())
-        self._configure(connection)
-        return connection
-
-    def _configure(self, connection: psycopg.Connection[Any]) -> None:
-        connection.adapters.register_dumper(bool, _BoolAsNumber)
-        connection.adapters.register_loader("numeric", _WholeNumber)
-        name = sql.Identifier(self.schema)
-        connection.execute(sql.SQL("SET search_path TO {}").format(name))
-        connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_S_MAX} s'")
+        if not _has_tables(self._writer, self.address):
+            schema = self.address.schema.replace('"', '""')
+            self._writer.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+        bring_to_newest(STORE, self._writer, str(self.address), _DIALECT)
 
     def take_over(self) -> None:
         """Become the writer: increment the token that each write checks."""
@@ -146,26 +169,55 @@ class Postgres:
         the table that has the token, so that it is the only one that writes.
         """
         if self._writer.closed:
-            self._writer = PostgresTransaction(self._connect(), self.changes)
+            self._writer = PostgresTransaction(_connect(self.address), self.changes)
         with transaction(self._writer, "BEGIN; LOCK TABLE _meta IN EXCLUSIVE MODE"):
             yield self._writer
 
     @contextmanager
     def read(self) -> Iterator[PostgresTransaction]:
         """A snapshot: all reads inside see the same transaction."""
-        with _errors(), self._readers.connection() as connection:
-            db = PostgresTransaction(connection, self.changes)
-            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                yield db
-            finally:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
+        with _errors(), self._readers.snapshot() as db:
+            yield db
 
     def close(self) -> None:
         self._readers.close()
         with self._lock:
             self._writer.close()
+
+
+def schema_exists(address: StoreAddress) -> bool:
+    """Whether the schema has the tables of a store."""
+    with _errors(), closing(_connect(address)) as connection:
+        return _has_tables(PostgresTransaction(connection, Changes()), address)
+
+
+@contextmanager
+def read_schema(address: StoreAddress) -> Iterator[PostgresTransaction]:
+    """A snapshot of a store; one of an earlier version as if it were migrated."""
+    with _errors(), closing(_connect(address)) as connection:
+        db = PostgresTransaction(connection, Changes())
+        db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")  # never committed
+        STORE.migrate(db, str(address), _DIALECT)
+        yield db
+
+
+def _connect(address: StoreAddress) -> psycopg.Connection[Any]:
+    connection: psycopg.Connection[Any] = psycopg.connect(address.place, **_OPTIONS)
+    _configure(connection, address)
+    return connection
+
+
+def _configure(connection: psycopg.Connection[Any], address: StoreAddress) -> None:
+    connection.adapters.register_dumper(bool, _BoolAsNumber)
+    connection.adapters.register_loader("numeric", _WholeNumber)
+    name = sql.Identifier(address.schema)
+    connection.execute(sql.SQL("SET search_path TO {}").format(name))
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_S_MAX} s'")
+
+
+def _has_tables(db: PostgresTransaction, address: StoreAddress) -> bool:
+    found = "SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = '_meta'"
+    return db.execute(found, (address.schema,)).fetchone() is not None
 
 
 class _BoolAsNumber(Dumper):

@@ -83,7 +83,7 @@ class _Removal:
     def _removable(self, name: str, plan: Plan | None) -> list[str]:
         raiser = self._raiser(name, plan)
         if raiser is None:
-            return [id for id, _ in self._old(name, self.floor_us, "1")]
+            return [id for id, _ in self._old(name, self.floor_us, "true")]
         if isinstance(raiser, RulePlan) and raiser.keys is not None:
             return [
                 id for id, _ in self._old(name, self._raised_before(raiser), "left_at IS NOT NULL")

@@ -34,7 +34,7 @@ class Connection(sqlite3.Connection):
 
 
 @contextmanager
-def read_store(path: Path) -> Iterator[Connection]:
+def read_file(path: Path) -> Iterator[Connection]:
     """A snapshot of a store, for a process that has not opened it. A store of an earlier version is
     read as if it were migrated, and is not modified.
     """
@@ -53,7 +53,7 @@ def read_store(path: Path) -> Iterator[Connection]:
 
 
 @contextmanager
-def edit_store(path: Path) -> Iterator[Connection]:
+def edit_file(path: Path) -> Iterator[Connection]:
     """One transaction on a store that no process has open; it migrates the store first."""
     with closing(_writable(path)) as db, transaction(db):
         STORE.migrate(db, path)

@@ -129,7 +129,7 @@ def deploy_files(db: Transaction, watches: Sequence[WatchPlan], who: str, now_us
     """
     rows = db.execute(
         f"SELECT name, text FROM _watches WHERE number IN ({_KNOWN}) "
-        "AND state <> 'removed' AND NOT kept"
+        "AND state <> 'removed' AND kept = 0"
     )
     before = dict(rows.fetchall())
     for watch in watches:

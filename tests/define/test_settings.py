@@ -46,6 +46,8 @@ DEFAULTS: dict[str, Any] = {
     "log.free_bytes_min": 256 * MB,
     "log.format": "json",
     "log.level": "info",
+    "store.url": "",
+    "store.schema": "",
     "dedup.ids_max": 200_000,
     "spark.master": "local[*]",
     "spark.memory": "2g",
@@ -140,7 +142,8 @@ READ: dict[str, Any] = {
     "spark.vectorised": True,
 }
 
-WORDS = {"log.format": "console", "log.level": "error"}  # others that there are
+# Values other than the default, of settings that may not be any text.
+WORDS = {"log.format": "console", "log.level": "error", "store.url": "postgresql://db/events"}
 
 
 def file_of(key: str, value: Any) -> dict[str, Any]:
@@ -225,6 +228,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("notify.hosts", "x", "BadSetting: notify.hosts must be a list of texts, not 'x'"),
     ("notify.hosts", [1], "BadSetting: notify.hosts must be a list of texts, not [1]"),
     ("notify.private", 1, "BadSetting: notify.private must be true or false, not 1"),
+    (
+        "store.url",
+        "mysql://ann:s3cret@db/events",
+        "BadSetting: store.url must be the address of a database: postgresql://user@host/database",
+    ),
     ("log.partitions", 0, "BadSetting: log.partitions must be at least 1, not 0"),
     ("query.seconds_max", "fast", "BadSetting: query.seconds_max must be a number, not 'fast'"),
     ("query.seconds_max", 0, "BadSetting: query.seconds_max must be at least 0.1, not 0.0"),
@@ -260,8 +268,8 @@ def test_known_settings_are_named_where_none_is_near() -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
-        "known here: name, state, output, http, access, log, dedup, spark, speed, archive, batch, "
-        "pattern, watchdog, tables, query, subscribe, alerts, live, notify, trace, lineage."
+        "known here: name, state, output, http, access, log, store, dedup, spark, speed, archive, "
+        "batch, pattern, watchdog, tables, query, subscribe, alerts, live, notify, trace, lineage."
     )
 
 

@@ -228,8 +228,8 @@ def test_every_label_of_a_metric_is_documented() -> None:
 
 def test_every_place_in_the_state_folder_is_documented() -> None:
     layout, told = Layout(Path("state")), prose(page("docs/operations.md"))
-    places = (layout.store, layout.lock, layout.running, layout.ingest, layout.work("run").parent)
-    places += (layout.access, layout.token, layout.server_key)
+    places = (layout.store.path, layout.lock, layout.running, layout.ingest)
+    places += (layout.work("run").parent, layout.access, layout.token, layout.server_key)
     for place in (*places, layout.logs, layout.master("s").parent):
         assert place.name in told
 

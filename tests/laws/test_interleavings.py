@@ -47,7 +47,7 @@ from headrace.batch import build as batch
 from headrace.batch.build import Builder
 from headrace.compile.plan import SinkPlan, StreamPlan
 from headrace.compile.view_subscription import shape_of
-from headrace.core.address import LogAddress
+from headrace.core.address import LogAddress, StoreAddress
 from headrace.core.errors import NotFound
 from headrace.core.event import OFFSET, STATUS, EventStatus
 from headrace.core.position import Position, PositionRange
@@ -239,7 +239,7 @@ class Order:
         shutil.copy(scene.state / "serving.db", folder)
         self.clock = TickingClock(HeldClock(ARRIVAL_US))
         path = folder / "serving.db"
-        self.store = open_store(path, group_us=30, clock=self.clock)
+        self.store = open_store(StoreAddress.of_file(path), group_us=30, clock=self.clock)
         self.store.take_over()
         # Actors stop inside of transactions, so each has connections of its own.
         self.databases = {name: Sqlite(path) for name in ("lookout", "subscriber", "retention")}

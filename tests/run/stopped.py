@@ -37,7 +37,7 @@ def make_stopped(folder: Path) -> Project:
     (folder / "headrace.toml").write_text(SETTINGS)
     (folder / "bench.sql").write_text(DEFINITIONS)
     project = load_project(folder)
-    _fill_store(Layout.of(project).store)
+    _fill_store(Layout.of(project).store.path)
     _fill_log(project)
     return project
 

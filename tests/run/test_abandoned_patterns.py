@@ -24,7 +24,7 @@ def test_the_problem_names_the_pattern_and_the_key(tmp_path: Path) -> None:
     project = load_project(tmp_path)
     layout = Layout.of(project)
     EmbeddedWriter.open(layout.log("clicks").folder, 2, segment_bytes_max=1 << 20).close()
-    bench = Bench(layout.store, plan_of(SQL), SQL)
+    bench = Bench(layout.store.path, plan_of(SQL), SQL)
     bench.send()
     bench.build()
     give_up(bench, "ann", "bob")

@@ -204,7 +204,7 @@ def test_answers_users_and_what_people_did_are_restored(tmp_path: Path) -> None:
     access = Access(layout.access, "stopped")
     access.add_user("ada", "viewer", Actor("admin"))
     access.close()
-    with closing(sqlite3.connect(layout.store)) as db, db:
+    with closing(sqlite3.connect(layout.store.path)) as db, db:
         text = "CREATE RULE slow AS SELECT * FROM clicks WHERE ms > 10"
         db.execute("INSERT INTO _rules VALUES ('slow', 1, ?, 'enabled', 1, 7, 'ada')", (text,))
         db.execute(
@@ -212,11 +212,11 @@ def test_answers_users_and_what_people_did_are_restored(tmp_path: Path) -> None:
             "raised_at, raised_by, position, missed, acknowledged_by, acknowledged_at, note) "
             "VALUES ('x', 'slow', 1, '[]', 'low', '{}', 1, '', 2, 'speed', '1,0', 0, 'ada', 3, '')"
         )
-    before = [rows_of(path) for path in (layout.store, layout.access)]
+    before = [rows_of(path) for path in (layout.store.path, layout.access)]
     backup(layout, "stopped", tmp_path / "copy")
     shutil.rmtree(layout.state)
     restore(layout, tmp_path / "copy")
-    assert [rows_of(path) for path in (layout.store, layout.access)] == before
+    assert [rows_of(path) for path in (layout.store.path, layout.access)] == before
     assert layout.access.stat().st_mode & 0o777 == 0o600
     service = Offline(project)
     assert service.ask(ViewRequest("total")).rows[0]["n"] == 6
@@ -374,7 +374,7 @@ def test_the_state_of_a_job_is_restored(
 
 def test_a_restored_sink_does_not_repeat_the_ids_of_panes_that_the_log_has(tmp_path: Path) -> None:
     project = make_stopped(tmp_path / "project")
-    store = Layout.of(project).store
+    store = Layout.of(project).store.path
     with closing(sqlite3.connect(store)) as db, db:
         for name in ("a", "b"):
             db.execute("INSERT INTO _sinks VALUES (?, 'f', 7, NULL, 0, 'begun')", (name,))

@@ -17,6 +17,7 @@ from headrace.compile.plan import Plan
 from headrace.core.errors import Conflict, DiskFull
 from headrace.core.problems import Problem
 from headrace.core.watchdog import Watchdog
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.run.delivery_worker import DeliveryWorker
 from headrace.run.deployment import Deployment, RunContext
@@ -102,7 +103,7 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     project = make_stopped(tmp_path / "project")
-    store = open_store(project.folder / ".headrace" / "serving.db")
+    store = open_store(Layout.of(project).store)
     store.take_over()
     plan, pipeline = plan_of(), Kept(store)
     store.deploy(plan)

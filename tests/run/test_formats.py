@@ -39,8 +39,8 @@ from headrace.server.database import DomainDatabase
 from headrace.server.records import read_job
 from headrace.serving import sqlite
 from headrace.serving.alerts import AlertFilter
+from headrace.serving.opening import read_store
 from headrace.serving.sqlite import Sqlite
-from headrace.serving.sqlite_files import read_store
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples").glob("*.tar.xz"))
 E2 = b'{"event_id": "e2", "user": "bob", "url": "/home", "ts": "2025-11-18T10:02:00Z", "ms": 70, "price": 1.25}'  # noqa: E501
@@ -135,13 +135,13 @@ def write_master(sample: Sample, version: int | None) -> None:
 
 
 VERSIONED: dict[str, Callable[[Sample, int | None], None]] = {
-    "store": lambda sample, version: write_database(sample.layout.store, version),
+    "store": lambda sample, version: write_database(sample.layout.store.path, version),
     "file of users": lambda sample, version: write_database(sample.layout.access, version),
     "database of the server": lambda sample, version: write_database(sample.domain, version),
     "master": write_master,
 }
 DATABASES: dict[str, tuple[Callable[[Sample], Path], Callable[[Path], object]]] = {
-    "store": (lambda sample: sample.layout.store, Sqlite),
+    "store": (lambda sample: sample.layout.store.path, Sqlite),
     "file of users": (lambda sample: sample.layout.access, lambda path: Access(path, "shop")),
     "database of the server": (lambda sample: sample.domain, DomainDatabase),
 }
@@ -271,7 +271,7 @@ def test_a_backup_with_a_newer_store_is_not_restored(newest: Sample, tmp_path: P
     manifest.write_text(json.dumps(said))
     with pytest.raises(UnsupportedFormat, match="has version 99 of its format"):
         restore(newest.layout, tmp_path / "backup")
-    assert not newest.layout.store.exists()
+    assert not newest.layout.store.path.exists()
 
 
 def refused(sample: Sample, path: Path, what: str, open_it: Callable[[], object]) -> None:
@@ -298,9 +298,9 @@ def test_a_newer_database_is_refused(newest: Sample, what: str) -> None:
 
 
 def test_a_newer_store_is_refused_by_whoever_only_reads_it(newest: Sample) -> None:
-    write_database(newest.layout.store, 99)
-    refused(newest, newest.layout.store, "store", newest.offline)
-    refused(newest, newest.layout.store, "store", lambda: verify(newest.layout))
+    write_database(newest.layout.store.path, 99)
+    refused(newest, newest.layout.store.path, "store", newest.offline)
+    refused(newest, newest.layout.store.path, "store", lambda: verify(newest.layout))
 
 
 def test_a_newer_master_is_refused(newest: Sample) -> None:

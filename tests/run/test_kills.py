@@ -3,7 +3,8 @@ the way is wrong.
 
 A project with every kind of view, rules with actions and a sink runs while one producer sends
 numbered events. It is killed at a random time, at a failpoint, or by the death of Spark's process,
-again and again; a view changes between two runs, rules are added while it runs. The oracle knows
+again and again; a view changes between two runs, rules are added while it runs. Its store is a file
+in half of the campaigns, and in PostgreSQL in the others. The oracle knows
 only the numbers: those of a page are sent in order, so every answer must be that of the first k of
 them, and k never decreases. `make test` kills twice; `make prove` runs campaigns of many kills,
 together at every failpoint (`HEADRACE_KILLS` says how many kills), and also kills where streams are
@@ -26,9 +27,10 @@ from typing import Any
 import httpx
 import pytest
 from chance import PROVE, drawn
+from postgres_server import PostgresServer
 
 from headrace.serving.progress import read_stream
-from headrace.serving.sqlite_files import read_store
+from headrace.serving.sqlite_files import read_file
 from headrace.serving.store import StreamState
 from tests.run import asking
 from tests.run.process import (
@@ -208,16 +210,20 @@ def test_kills_lose_nothing_and_no_answer_is_wrong(
     campaign: int,
     tmp_path: Path,
     receiver: Receiver,
+    postgres: PostgresServer,
     record_property: Callable[[str, object], None],
 ) -> None:
-    definitions = DEFINITIONS.replace("{url}", receiver.url)
-    project = make_project(tmp_path / "kills", SETTINGS, definitions)
+    definitions, settings = DEFINITIONS.replace("{url}", receiver.url), SETTINGS
+    in_postgres = campaign % 2 if PROVE else drawn("store").randrange(2)
+    if in_postgres:
+        settings += f'[store]\nurl = "{postgres.url}"\nschema = "{tmp_path.name}"\n'
+    project = make_project(tmp_path / "kills", settings, definitions)
     producer, rng = Producer(rate=400), drawn("kills", campaign)
     oracle, kills = Oracle(producer), Counter[str]()
     for number, death in enumerate(deaths(campaign, rng)):
         if number % 4 == 1:
             definitions = definitions.replace(*(CHANGED if number % 8 == 1 else CHANGED[::-1]))
-            make_project(project, SETTINGS, definitions)
+            make_project(project, settings, definitions)
         added = f"CREATE RULE added AS SELECT n, page FROM clicks WHERE n % 1000 = {number}"
         Life(project, oracle, death, rng).live(added if number % 10 == 3 else "")
         kills[death] += 1
@@ -233,6 +239,7 @@ def test_kills_lose_nothing_and_no_answer_is_wrong(
         running.stop()
     finally:
         running.kill()
+    assert (project / ".headrace" / "serving.db").exists() != bool(in_postgres)
     print(f"{kills}; {oracle.read:,} answers; {len(producer.acknowledged):,} events")
     record_property("kills", kills.total())
     record_property("answers", oracle.read)
@@ -317,7 +324,7 @@ def test_pairs_of_joined_streams_survive_a_kill_and_count_once(tmp_path: Path) -
 
 
 def _state(project: Path) -> StreamState:
-    with read_store(project / ".headrace" / "serving.db") as db:
+    with read_file(project / ".headrace" / "serving.db") as db:
         return read_stream(db, "clicks")
 
 

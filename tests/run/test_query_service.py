@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.access.caller import OWNER
+from headrace.core.address import StoreAddress
 from headrace.core.cancellation import Cancellation
 from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
 from headrace.core.time import SECOND, iso
@@ -172,7 +173,7 @@ def test_a_query_on_spark_is_stopped_by_its_id(
 def test_nothing_is_answered_before_anything_is_deployed(
     questions: QueryService, told: Told, tmp_path: Path
 ) -> None:
-    empty = open_store(tmp_path / "serving.db")
+    empty = open_store(StoreAddress.of_file(tmp_path / "serving.db"))
     with pytest.raises(NotReady, match="nothing is deployed yet"):
         QueryService(questions.project, empty).answer("SELECT * FROM clicks")
     empty.close()

@@ -54,7 +54,7 @@ def test_a_state_after_a_power_cut_is_whole(project: Project, mark: bytes) -> No
 
 def test_a_log_that_is_older_than_the_master_is_refused(project: Project) -> None:
     begin_log_again(project)
-    Layout.of(project).store.unlink()
+    Layout.of(project).store.path.unlink()
     assert refused(project) == (
         "the state is inconsistent: the master has records that are not in the log; "
         "stream 'clicks', partition 0, offsets [0, 3)."
@@ -76,12 +76,12 @@ def test_a_master_that_is_older_than_what_the_log_still_has_is_refused(project: 
 
 
 def test_a_store_that_was_deleted_may_be_made_again(project: Project) -> None:
-    Layout.of(project).store.unlink()
+    Layout.of(project).store.path.unlink()
     check_state(Layout.of(project), project.streams)
 
 
 def test_a_run_refuses_before_anything_is_written(project: Project) -> None:
-    with closing(sqlite3.connect(Layout.of(project).store)) as db, db:
+    with closing(sqlite3.connect(Layout.of(project).store.path)) as db, db:
         db.execute("UPDATE _progress SET next_offset = 99")
     instance = Instance(project, lambda kind, fields: None)
     with pytest.raises(BadProject, match="the store has records that are not in the log"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from headrace.compile.plan import TablePlan
+from headrace.core.address import StoreAddress
 from headrace.core.errors import NotFound
 from headrace.run.tables import Tables, version_of
 from headrace.serving.opening import open_store
@@ -35,7 +36,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.file, self.unreadable = folder / "pages.csv", False
         self.write("url,section\n/a,shop\n")
-        self.store = open_store(folder / "serving.db")
+        self.store = open_store(StoreAddress.of_file(folder / "serving.db"))
         self.store.take_over()
         self.pipelines = {"clicks": Reloading(), "clicks+orders": Reloading()}
         self.tables = Tables([PAGES], folder, self.pipelines, self.store, self.read)  # type: ignore[arg-type]

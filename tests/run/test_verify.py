@@ -94,7 +94,7 @@ def test_a_repair_reads_events_as_they_were_deployed_whatever_the_files_say_now(
 
 
 def test_without_a_store_nothing_is_repaired(project: Project) -> None:
-    Layout.of(project).store.unlink()
+    Layout.of(project).store.path.unlink()
     flip(str(master_file(project)), 100)
     (damage,) = repaired(project).damages
     assert damage.problem == (

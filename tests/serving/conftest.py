@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.postgres_server import PostgresServer
-
 from .bench import Bench
 from .databases import POSTGRES, SQLITE, in_postgres
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    server = PostgresServer()
-    yield server
-    server.stop()
 
 
 @pytest.fixture(scope="module")

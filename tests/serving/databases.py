@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.address import StoreAddress
+from headrace.serving import opening
 from headrace.serving.database import Database, Transaction
 from headrace.serving.database_store import DatabaseStore
-from headrace.serving.postgres import Postgres
-from headrace.serving.sqlite import Sqlite
 
 SQLITE, POSTGRES = "sqlite", "postgres"
 on_every_database = [
@@ -35,32 +35,38 @@ _CATALOG = {
     True: "SELECT name FROM sqlite_master",
     False: "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
 }
-_opener: Callable[[Path], Database] = Sqlite
+_url = ""  # of PostgreSQL, while tests run on it
 
 
 @contextmanager
 def in_postgres(url: str) -> Iterator[None]:
     """What is opened meanwhile is in a schema of this database, one for each path."""
-    global _opener
-    _opener = lambda path: Postgres(url, schema_of(path))  # noqa: E731
+    global _url
+    _url = url
     try:
         yield
     finally:
-        _opener = Sqlite
+        _url = ""
+
+
+def address_of(path: Path) -> StoreAddress:
+    return postgres_address(_url, path) if _url else StoreAddress.of_file(path)
+
+
+def postgres_address(url: str, path: Path) -> StoreAddress:
+    """A schema of its own for each path."""
+    digest = hashlib.sha256(str(path).encode()).hexdigest()
+    return StoreAddress.of_postgres(url, f"of {digest[:16]}")
 
 
 def open_database(path: Path) -> Database:
-    return _opener(path)
+    return opening.open_database(address_of(path))
 
 
-def open_store(path: Path, group_us: int = 10 * SECOND, clock: Clock = now_us) -> DatabaseStore:
-    return DatabaseStore(open_database(path), group_us=group_us, clock=clock)
+def open_store(path: Path, **options: Any) -> DatabaseStore:
+    return opening.open_store(address_of(path), **options)
 
 
 def table_names(db: Transaction) -> set[str]:
     catalog = _CATALOG[isinstance(db, sqlite3.Connection)]
     return {name for (name,) in db.execute(f"SELECT name FROM ({catalog}) AS tables")}
-
-
-def schema_of(path: Path) -> str:
-    return "of_" + hashlib.sha256(str(path).encode()).hexdigest()[:16]

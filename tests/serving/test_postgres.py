@@ -10,19 +10,19 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from postgres_server import PostgresServer
 
 from headrace.core.errors import Fenced, Unavailable, UnsupportedFormat
 from headrace.serving.postgres import Postgres
-from tests.postgres_server import PostgresServer
 
-from .databases import schema_of
+from .databases import postgres_address
 
 pytestmark = pytest.mark.process
 
 
 @pytest.fixture
 def db(postgres: PostgresServer, tmp_path: Path) -> Iterator[Postgres]:
-    made = Postgres(postgres.url, schema_of(tmp_path))
+    made = Postgres(postgres_address(postgres.url, tmp_path))
     made.take_over()
     with made.write() as connection:
         connection.execute("CREATE TABLE t (x INTEGER)")
@@ -33,7 +33,7 @@ def db(postgres: PostgresServer, tmp_path: Path) -> Iterator[Postgres]:
 @pytest.fixture
 def other(db: Postgres) -> Iterator[Postgres]:
     """Another process that has opened the same store."""
-    made = Postgres(db.url, db.schema)
+    made = Postgres(db.address)
     yield made
     made.close()
 
@@ -125,7 +125,7 @@ def test_a_server_that_was_killed_keeps_what_was_committed_and_is_used_again(
     tmp_path: Path,
 ) -> None:
     server = PostgresServer()
-    db = Postgres(server.url, schema_of(tmp_path))
+    db = Postgres(postgres_address(server.url, tmp_path))
     try:
         db.take_over()
         with db.write() as connection:
@@ -146,19 +146,16 @@ def test_a_server_that_was_killed_keeps_what_was_committed_and_is_used_again(
 def test_a_schema_with_tables_of_a_newer_headrace_is_refused(db: Postgres) -> None:
     with db.write() as connection:
         connection.execute("UPDATE _meta SET value = '99' WHERE key = 'schema_version'")
-    with pytest.raises(UnsupportedFormat, match=f"the store at schema {db.schema} of PostgreSQL"):
-        Postgres(db.url, db.schema)
+    with pytest.raises(UnsupportedFormat, match=f"the store at {db.address} "):
+        Postgres(db.address)
 
 
 def test_two_processes_may_open_an_empty_schema_at_once(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
     opened: list[Postgres] = []
-    schema = schema_of(tmp_path / "empty")
-    threads = [
-        threading.Thread(target=lambda: opened.append(Postgres(postgres.url, schema)))
-        for _ in range(4)
-    ]
+    address = postgres_address(postgres.url, tmp_path / "empty")
+    threads = [threading.Thread(target=lambda: opened.append(Postgres(address))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

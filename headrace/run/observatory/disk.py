@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.api.resources.system import DiskShape
+from headrace.core.address import FILE
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.layout import Layout
 
@@ -48,8 +49,10 @@ class DiskGrowth:
 
 def parts_of(layout: Layout) -> dict[str, int]:
     """Bytes of each part of the state folder."""
-    store = layout.store
-    files = [store, *(store.with_name(store.name + end) for end in ("-wal", "-shm"))]
+    files = list[Path]()
+    if layout.store.kind == FILE:
+        store = layout.store.path
+        files = [store, *(store.with_name(store.name + end) for end in ("-wal", "-shm"))]
     folders = {name: layout.state / name for name in ("log", "master", "work")}
     sizes = {name: _folder_bytes(path) for name, path in folders.items()}
     return sizes | {"store": sum(_file_bytes(path) for path in files)}
