@@ -19,7 +19,7 @@ from psycopg.abc import AdaptContext
 from psycopg.adapt import Dumper, Loader
 
 from headrace.core.address import StoreAddress
-from headrace.core.errors import DiskFull, Unavailable
+from headrace.core.errors import BadRequest, DiskFull, Unavailable
 from headrace.core.migrations import Dialect, bring_to_newest, transaction
 from headrace.serving.changes import ChangedKeys, Changes
 from headrace.serving.commits import check_token, publishing, take_token
@@ -44,8 +44,8 @@ _UNAVAILABLE = (
 )
 _DIALECT = Dialect(
     tables="SELECT tablename, NULL FROM pg_tables WHERE schemaname = current_schema()",
-    # Two processes that open an empty schema at once would both create its tables.
-    begin="BEGIN; SELECT pg_advisory_xact_lock(hashtext(current_schema()))",
+    # Two processes that open a new schema at once would both create it and its tables.
+    begin="BEGIN; SELECT pg_advisory_xact_lock(hashtext('headrace'))",
 )
 
 
@@ -143,7 +143,8 @@ class Postgres:
     def _migrate(self) -> None:
         if not _has_tables(self._writer, self.address):
             schema = self.address.schema.replace('"', '""')
-            self._writer.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
+            with transaction(self._writer, _DIALECT.begin):
+                self._writer.execute(f'CREATE SCHEMA IF NOT EXISTS "{schema}"')
         bring_to_newest(STORE, self._writer, str(self.address), _DIALECT)
 
     def take_over(self) -> None:
@@ -246,6 +247,12 @@ def _errors() -> Iterator[None]:
     except errors.DiskFull as error:
         raise DiskFull(
             "the store's disk is full", hint="free some space; the work resumes by itself."
+        ) from error
+    except psycopg.DataError as error:
+        if "NUL" not in str(error):
+            raise
+        raise BadRequest(
+            "a text with the character U+0000 cannot be stored in PostgreSQL", hint="remove it."
         ) from error
     except _UNAVAILABLE as error:
         said = str(error).strip().splitlines()

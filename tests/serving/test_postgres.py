@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from postgres_server import PostgresServer
 
-from headrace.core.errors import Fenced, Unavailable, UnsupportedFormat
+from headrace.core.errors import BadRequest, Fenced, Unavailable, UnsupportedFormat
 from headrace.serving.postgres import Postgres
 
 from .databases import postgres_address
@@ -119,6 +119,13 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(db: Postgres) 
         fail()
     _add(db, 2)
     assert _numbers(db) == [2]
+
+
+def test_a_text_that_postgresql_cannot_hold_is_refused(db: Postgres) -> None:
+    with pytest.raises(BadRequest, match="the character U\\+0000"), db.write() as connection:
+        connection.execute("UPDATE _meta SET value = ? WHERE key = 'writer'", ("a\0b",))
+    _add(db, 1)
+    assert _numbers(db) == [1]
 
 
 def test_a_server_that_was_killed_keeps_what_was_committed_and_is_used_again(
