@@ -16,9 +16,9 @@ from headrace.core.time import SECOND
 from headrace.serving.answer import AsOf, ColumnInfo, column_info, rows_as_objects
 
 from .bench import CLICKS, PLAN, Bench, Click
-from .databases import on_every_database
+from .databases import on_drawn_database
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 
 def test_as_of_says_how_far_each_stream_had_come(bench: Bench) -> None:

@@ -16,10 +16,10 @@ from headrace.serving.subscriber import Subscriber
 from headrace.serving.view_feed import ViewFeed
 
 from .bench import Bench, Click
-from .databases import on_every_database
+from .databases import on_drawn_database
 from .streams_bench import Held
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 SETTINGS = SubscribeSettings(connections_max=2, linger_us=10 * SECOND)
 

@@ -14,9 +14,9 @@ from headrace.core.time import SECOND
 from headrace.serving.late import LateAnswer
 
 from .bench import DEFINITIONS, VIEWS, Bench, Click, definitions, plan_of
-from .databases import on_every_database
+from .databases import on_drawn_database
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 ON_TIME = (Click("/a", "ann", 5), Click("/b", "bob", 6, partition=1), Click("/a", "ann", 130))
 LATE = (

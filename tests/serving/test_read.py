@@ -24,9 +24,9 @@ from headrace.serving import conditions
 from headrace.serving.read import Reader
 
 from .bench import CLICKS, VIEWS, Bench, alike, definitions, plan_of
-from .databases import on_every_database, open_database
+from .databases import on_drawn_database, open_database
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 
 @pytest.fixture(scope="module")

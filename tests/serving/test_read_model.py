@@ -22,9 +22,9 @@ from headrace.serving.read_model import model_of
 from headrace.serving.snapshot import live_plan
 
 from .bench import CLICKS, KEPT, VIEWS, WINDOWED, Bench, Click, alike, definitions, plan_of
-from .databases import on_every_database, open_database
+from .databases import on_drawn_database, open_database
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 
 def rows_of(table: pa.Table) -> list[str]:

@@ -14,9 +14,9 @@ from headrace.serving.carried import set_aside_keys
 from headrace.serving.store import CarriedEpoch, StateRow, Version
 
 from .bench import CLICKS, STREAM, Bench, as_lifted, plan_of
-from .databases import on_every_database
+from .databases import on_drawn_database
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 SQL = (
     STREAM

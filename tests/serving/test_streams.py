@@ -19,10 +19,10 @@ from headrace.serving.subscriber import Subscriber, SubscriptionEvent
 from tests.run.waiting import wait
 
 from .bench import Bench
-from .databases import on_every_database
+from .databases import on_drawn_database
 from .streams_bench import Held
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 
 class Place:

@@ -19,9 +19,9 @@ from headrace.serving.view_feed import ViewFeed
 from headrace.serving.view_tracker import ViewTracker
 
 from .bench import WINDOWED, Bench, Click, definitions, plan_of
-from .databases import on_every_database
+from .databases import on_drawn_database
 
-pytestmark = on_every_database
+pytestmark = on_drawn_database
 
 FIRST = 1_000
 
