@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from .bench import Bench
-from .databases import POSTGRES, SQLITE, in_postgres
+from .databases import in_postgres
+from .marks import POSTGRES, SQLITE
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,6 @@
-"""The databases that the store's tests run on.
+"""Opens what the store's tests store, in the database that a module's tests run on (marks.py).
 
-A module with `pytestmark = on_every_database` runs once on each: what its tests open with
-`open_database` or `open_store` is then in that database. One that reads more than it writes has
-`on_drawn_database`, and runs on each in `make prove` only. Fixtures that live longer than a test
-ask for the fixture `database`.
+Processes that tests start import this too, so it needs no pytest.
 """
 
 from __future__ import annotations
@@ -15,25 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-from chance import PROVE, drawn
-
 from headrace.core.address import StoreAddress
 from headrace.serving import opening
 from headrace.serving.database import Database, Transaction
 from headrace.serving.database_store import DatabaseStore
 
-SQLITE, POSTGRES = "sqlite", "postgres"
-KINDS: list[Any] = [SQLITE, pytest.param(POSTGRES, marks=pytest.mark.process)]
-
-
-def _on(kinds: list[Any]) -> list[pytest.MarkDecorator]:
-    use = pytest.mark.usefixtures("database")
-    return [use, pytest.mark.parametrize("database", kinds, indirect=True, scope="module")]
-
-
-on_every_database = _on(KINDS)
-on_drawn_database = _on(KINDS if PROVE else [drawn("database").choice(KINDS)])
 _CATALOG = {
     True: "SELECT name FROM sqlite_master",
     False: "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",

@@ -15,7 +15,7 @@ from tests.serving.bench import Bench, Click
 from tests.serving.rule_bench import SLOW, RuleBench
 from tests.serving.watch_bench import WatchBench, watch
 
-from .databases import on_every_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

@@ -20,7 +20,7 @@ from headrace.serving.view_tracker import ViewTracker
 from tests.serving.bench import Click
 from tests.serving.rule_bench import BUSY, SLOW, VISITS, RuleBench
 
-from .databases import on_every_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

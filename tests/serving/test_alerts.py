@@ -9,7 +9,8 @@ import pytest
 
 from headrace.serving.alerts import AlertFilter, AlertGroup, read_alerts
 
-from .databases import on_every_database, open_store
+from .databases import open_store
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

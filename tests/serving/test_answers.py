@@ -16,7 +16,7 @@ from headrace.core.time import SECOND
 from headrace.serving.answer import AsOf, ColumnInfo, column_info, rows_as_objects
 
 from .bench import CLICKS, PLAN, Bench, Click
-from .databases import on_drawn_database
+from .marks import on_drawn_database
 
 pytestmark = on_drawn_database
 

@@ -21,7 +21,8 @@ from headrace.serving.carried import (
 from headrace.serving.database import Transaction
 from headrace.serving.store import NOW, CarriedEpoch, StateRow
 
-from .databases import on_every_database, open_database, table_names
+from .databases import open_database, table_names
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

@@ -11,7 +11,8 @@ from headrace.core.position import Position
 from headrace.serving.catalog import changes_of, check_histories
 
 from .bench import CLICKS, PLAN, STREAM, VIEWS, Bench, definitions, plan_of
-from .databases import on_every_database, table_names
+from .databases import table_names
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

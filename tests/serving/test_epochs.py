@@ -16,7 +16,7 @@ from headrace.serving import epochs
 from headrace.serving.store import GroupState, Superseded
 
 from .bench import CLICKS, KEPT, Bench, Click, alike
-from .databases import on_every_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

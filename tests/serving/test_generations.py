@@ -15,7 +15,8 @@ from headrace.serving.runs import Layer, count_runs, drop_rows
 from headrace.serving.store import AuditResult, Superseded
 
 from .bench import CLICKS, KEPT, VIEWS, Bench, Click, alike, definitions, plan_of
-from .databases import on_every_database, table_names
+from .databases import table_names
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

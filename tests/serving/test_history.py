@@ -11,7 +11,7 @@ from headrace.serving.history import (
 )
 
 from .bench import CLICKS, Bench
-from .databases import on_every_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

@@ -16,7 +16,7 @@ from headrace.serving.subscriber import Subscriber
 from headrace.serving.view_feed import ViewFeed
 
 from .bench import Bench, Click
-from .databases import on_drawn_database
+from .marks import on_drawn_database
 from .streams_bench import Held
 
 pytestmark = on_drawn_database

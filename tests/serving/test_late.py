@@ -14,7 +14,7 @@ from headrace.core.time import SECOND
 from headrace.serving.late import LateAnswer
 
 from .bench import DEFINITIONS, VIEWS, Bench, Click, definitions, plan_of
-from .databases import on_drawn_database
+from .marks import on_drawn_database
 
 pytestmark = on_drawn_database
 

@@ -17,7 +17,7 @@ from tests.killed import run_module
 from tests.serving.bench import Click
 from tests.serving.watch_bench import WatchBench, watch
 
-from .databases import on_every_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

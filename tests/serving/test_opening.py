@@ -13,7 +13,8 @@ from headrace.serving.catalog import read_plan
 from headrace.serving.opening import open_store, read_store, store_exists
 
 from .bench import CLICKS, PLAN, Bench
-from .databases import address_of, on_every_database
+from .databases import address_of
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

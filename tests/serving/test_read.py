@@ -24,7 +24,8 @@ from headrace.serving import conditions
 from headrace.serving.read import Reader
 
 from .bench import CLICKS, VIEWS, Bench, alike, definitions, plan_of
-from .databases import on_drawn_database, open_database
+from .databases import open_database
+from .marks import on_drawn_database
 
 pytestmark = on_drawn_database
 

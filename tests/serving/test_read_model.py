@@ -22,7 +22,8 @@ from headrace.serving.read_model import model_of
 from headrace.serving.snapshot import live_plan
 
 from .bench import CLICKS, KEPT, VIEWS, WINDOWED, Bench, Click, alike, definitions, plan_of
-from .databases import on_drawn_database, open_database
+from .databases import open_database
+from .marks import on_drawn_database
 
 pytestmark = on_drawn_database
 

@@ -17,7 +17,7 @@ from tests.serving.bench import Bench, Click
 from tests.serving.rule_bench import BUSY, SLOW, RuleBench
 from tests.serving.watch_bench import WatchBench, watch
 
-from .databases import on_every_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

@@ -23,7 +23,8 @@ from headrace.serving.runs import (
 )
 
 from .bench import CLICKS, Bench, Click, alike
-from .databases import on_every_database, open_database
+from .databases import open_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

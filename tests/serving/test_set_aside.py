@@ -14,7 +14,7 @@ from headrace.serving.carried import set_aside_keys
 from headrace.serving.store import CarriedEpoch, StateRow, Version
 
 from .bench import CLICKS, STREAM, Bench, as_lifted, plan_of
-from .databases import on_drawn_database
+from .marks import on_drawn_database
 
 pytestmark = on_drawn_database
 

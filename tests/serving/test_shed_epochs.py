@@ -11,7 +11,7 @@ from headrace.serving.answer import Sampled
 from headrace.serving.shed_epochs import count_shed_events, read_shed_epochs
 
 from .bench import CLICKS, Bench, Click
-from .databases import on_every_database
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

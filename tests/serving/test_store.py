@@ -12,7 +12,8 @@ from headrace.core.position import Position
 from headrace.serving.store import Store
 
 from .bench import CLICKS, KEPT, PLAN, Bench
-from .databases import on_every_database, open_store
+from .databases import open_store
+from .marks import on_every_database
 
 pytestmark = on_every_database
 

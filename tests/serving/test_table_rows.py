@@ -15,7 +15,7 @@ from headrace.core.errors import Unsupported
 from headrace.serving import table_rows
 
 from .bench import CLICKS, Bench, plan_of
-from .databases import on_drawn_database
+from .marks import on_drawn_database
 
 pytestmark = on_drawn_database
 

@@ -19,7 +19,7 @@ from headrace.serving.view_feed import ViewFeed
 from headrace.serving.view_tracker import ViewTracker
 
 from .bench import WINDOWED, Bench, Click, definitions, plan_of
-from .databases import on_drawn_database
+from .marks import on_drawn_database
 
 pytestmark = on_drawn_database
 
