@@ -25,6 +25,7 @@ MEANINGS = {
     "stories": "stories played from beginning to end on Spark",
     "orders": "orders of the store calls of all that runs at the same time",
     "requests": "HTTP requests made out of the OpenAPI document",
+    "comparisons": "values of expressions and queries compared with Spark's",
     "examples": "examples that Hypothesis made of laws",
     "patterns": "random patterns compared with an enumeration",
 }
