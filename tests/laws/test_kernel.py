@@ -133,12 +133,13 @@ def test_the_kernel_gives_what_spark_gives(
     wrong = {}
     for view in views:
         expected = compiled.speed.sql(view.partial_sql).toArrow()
-        if differences := _differences(view, expected, found.rows[view.name]):
+        if differences := _differences(view, expected, found.rows[view.name], len(view.keys)):
             wrong[view.name] = (view.definition, differences)
     for view, column, sql, _ in counted:
         name = f"{view.name} {column}"
         both = _values(compiled.speed.sql(sql).toArrow()), _values(found.rows[name])
-        if differences := _differences(view, *both):
+        # A key has many values, which are part of what identifies a row.
+        if differences := _differences(view, *both, len(view.keys) + 1):
             wrong[name] = (view.definition, differences)
     frame.unpersist()
     assert len(counted) >= 2 * len(DISTINCT)
@@ -154,10 +155,11 @@ def _values(table: pa.Table) -> pa.Table:
     return table.set_column(place, "v", table["v"].cast(pa.int64()))
 
 
-def _differences(view: ViewPlan, expected: pa.Table, found: pa.Table) -> list[tuple[Any, Any]]:
-    """The rows of the two that are not equal, in the order of their keys."""
+def _differences(
+    view: ViewPlan, expected: pa.Table, found: pa.Table, keys: int
+) -> list[tuple[Any, Any]]:
+    """The rows of the two that are not equal, in the order of their first `keys` columns."""
     sketched = {c for p in view.partials if p.merge == Merge.HLL for c in p.columns}
-    keys = len(view.keys)
     both = [
         sorted(_rows(table, sketched), key=lambda row: repr(row[:keys]))
         for table in (expected, found)
