@@ -104,7 +104,7 @@ def build(
 def builder_of(bench: Bench, archived: int, **more: Any) -> HandBuilder:
     table = Archived(CLICKS[:archived])
     stream = bench.plan.stream("clicks")
-    feed = Feed(stream, LogAddress.of_files(bench.store.path), table)  # type: ignore[arg-type]
+    feed = Feed(stream, LogAddress.of_files(bench.path), table)  # type: ignore[arg-type]
     flow, clock = FlowPlan("clicks", (stream,)), bench.clock
     return HandBuilder(None, flow, (feed,), bench.store, clock=clock, **more)
 
