@@ -6,6 +6,7 @@ Processes that tests start import this too, so it needs no pytest.
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,22 +22,23 @@ _CATALOG = {
     True: "SELECT name FROM sqlite_master",
     False: "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()",
 }
-_url = ""  # of PostgreSQL, while tests run on it
+# The address of PostgreSQL, while tests run on it; processes that they start inherit it.
+_URL = "HEADRACE_TEST_POSTGRES"
 
 
 @contextmanager
 def in_postgres(url: str) -> Iterator[None]:
     """What is opened meanwhile is in a schema of this database, one for each path."""
-    global _url
-    _url = url
+    os.environ[_URL] = url
     try:
         yield
     finally:
-        _url = ""
+        del os.environ[_URL]
 
 
 def address_of(path: Path) -> StoreAddress:
-    return postgres_address(_url, path) if _url else StoreAddress.of_file(path)
+    url = os.environ.get(_URL)
+    return postgres_address(url, path) if url else StoreAddress.of_file(path)
 
 
 def postgres_address(url: str, path: Path) -> StoreAddress:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,7 +118,7 @@ class RuleBench(Bench):
 
     def notices(self) -> list[tuple[Any, ...]]:
         with self.store.read() as db:
-            return db.execute(
-                "SELECT queue, key, json_extract(body, '$.kind'), state FROM _outbox "
-                "ORDER BY number"
-            ).fetchall()
+            rows = db.execute("SELECT queue, key, body, state FROM _outbox ORDER BY number")
+            return [
+                (queue, key, b and json.loads(b)["kind"], state) for queue, key, b, state in rows
+            ]

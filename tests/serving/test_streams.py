@@ -19,10 +19,7 @@ from headrace.serving.subscriber import Subscriber, SubscriptionEvent
 from tests.run.waiting import wait
 
 from .bench import Bench
-from .marks import on_drawn_database
 from .streams_bench import Held
-
-pytestmark = on_drawn_database
 
 
 class Place:

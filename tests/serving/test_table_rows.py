@@ -15,9 +15,6 @@ from headrace.core.errors import Unsupported
 from headrace.serving import table_rows
 
 from .bench import CLICKS, Bench, plan_of
-from .marks import on_drawn_database
-
-pytestmark = on_drawn_database
 
 PAGES = TablePlan("pages_of", "`page` STRING", "csv", "pages.csv")
 ROWS = pa.table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,7 +99,6 @@ class WatchBench(Bench):
 
     def notices(self) -> list[tuple[Any, ...]]:
         with self.store.read() as db:
-            return db.execute(
-                "SELECT rule, json_extract(body, '$.kind'), json_extract(body, '$.why') "
-                "FROM _outbox ORDER BY number"
-            ).fetchall()
+            rows = db.execute("SELECT rule, body FROM _outbox ORDER BY number").fetchall()
+        said = [(rule, json.loads(body)) for rule, body in rows]
+        return [(rule, body["kind"], body.get("why")) for rule, body in said]
