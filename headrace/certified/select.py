@@ -551,7 +551,7 @@ def _values(node: exp.Values, expressions: Expressions) -> ReadRelation:
     types = [cell.type for cell in rows[0]]
     for row in rows:
         if len(row) != len(types):
-            raise BadQuery("the rows of VALUES have different lengths")
+            raise BadQuery(f"VALUES: a row has {len(row)} values, and the first {len(types)}")
         types = [wider(a, b.type) or VOID for a, b in zip(types, row, strict=True)]
     columns = tuple(AnswerColumn(f"col{n + 1}", type) for n, type in enumerate(types))
     written = ", ".join(

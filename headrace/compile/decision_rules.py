@@ -88,10 +88,10 @@ def _parsed(sql: SqlFragment) -> str:
     except HeadraceError as error:
         raise _with_rule(error, sql) from error
     if len(select.expressions) != 1 or set(_said(select)) != {"expressions"}:
-        raise BadDefinition(f"{sql.where}: '{sql.text}' is not one expression", origin=sql.origin)
+        raise _not_one(sql)
     item = select.expressions[0]
     if isinstance(item, exp.Alias) or item.is_star:
-        raise BadDefinition(f"{sql.where}: '{sql.text}' is not one expression", origin=sql.origin)
+        raise _not_one(sql)
     if item.find(exp.Select):
         raise _only_its_row(sql, "a subquery", "join the table after ON.")
     if item.find(exp.Window):
@@ -107,6 +107,11 @@ def _parsed(sql: SqlFragment) -> str:
 
 def _said(select: exp.Query) -> list[str]:
     return [part for part, said in select.args.items() if said]
+
+
+def _not_one(sql: SqlFragment) -> BadDefinition:
+    said = f"{sql.where}: expected one expression, not '{sql.text}'"
+    return BadDefinition(said, origin=sql.origin)
 
 
 def _only_its_row(sql: SqlFragment, what: str, hint: str) -> Unsupported:

@@ -59,7 +59,7 @@ class StreamDefinition:
     schema: Schema
     origin: Origin
     watermark: Watermark | None = None
-    source: str = "http"  # http, tcp, files, generator; HTTP may always send
+    source: str = "http"  # a row of ingest.connector.SOURCES; HTTP may always send
     format: str = "json"  # json or csv
     key: str | None = None  # the column whose value chooses the partition
     id: str | None = (

@@ -93,7 +93,7 @@ class _Reader(TokenCursor):
             )
         name = self.name(f"the {kind.lower()}")
         if name.startswith("_"):
-            raise self.wrong("names that begin with '_' are reserved", first)
+            raise self.wrong(f"'{name}': names that begin with '_' are reserved", first)
         if kind == "VIEW" or (kind == "STREAM" and self.starts_with("AS")):
             return read_query(self, kind.lower(), name, first)
         if kind == "SINK":
@@ -161,7 +161,8 @@ class _Reader(TokenCursor):
     def check_watermark(self, schema: Schema, watermark: Watermark | None, origin: Origin) -> None:
         column = schema.find(watermark.column) if watermark else None
         if watermark and column is None:
-            raise self.wrong(f"the watermark column '{watermark.column}' is not declared", origin)
+            unknown = f"the watermark column '{watermark.column}' is not a column of the stream"
+            raise self.wrong(unknown, origin)
         self.refuse_generated("the watermark column", column, origin)
         if column and column.type != Type("TIMESTAMP"):
             raise self.wrong(
@@ -250,7 +251,7 @@ class _Reader(TokenCursor):
         while True:
             if self.starts_with("WATERMARK"):
                 if watermark:
-                    raise self.wrong(f"'{name}' has two watermarks")
+                    raise self.wrong(f"stream '{name}' declares WATERMARK twice")
                 watermark = self.watermark()
             else:
                 columns.append(read_column(self))

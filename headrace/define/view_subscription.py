@@ -101,7 +101,7 @@ def read_condition(tokens: TokenCursor) -> str:
     query = parse_query(f"SELECT 1 WHERE {text}", origin)
     said = {part for part, value in query.args.items() if value}
     if not isinstance(query, exp.Select) or said - {"expressions", "where"}:
-        raise tokens.wrong("expected only a condition after WHERE", origin)
+        raise tokens.wrong("only a condition may follow WHERE", origin)
     if query.find(exp.Subquery) or len(list(query.find_all(exp.Select))) > 1:
         raise tokens.wrong("a condition after WHERE may use the row only", origin)
     return sql_of(query.args["where"].this)

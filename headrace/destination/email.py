@@ -92,7 +92,7 @@ class EmailWriter(DestinationWriter):
         count = f"{len(alerts)} alerts" if len(alerts) > 1 else "alert"
         kind, rule = notification["kind"], notification["rule"]
         what = "the watch has ended" if kind == ENDED else f"{count} {kind}"
-        mail["ObservedProject"] = f"[{notification['severity']}] {rule}: {what}"
+        mail["Subject"] = f"[{notification['severity']}] {rule}: {what}"
         mail["From"], mail["To"] = self.settings.smtp_from, self.address
         mail["Message-ID"] = f"<{notification['key'].replace(':', '.')}@headrace>"
         body = msgspec.json.format(msgspec.json.encode(notification), indent=2)

@@ -44,6 +44,16 @@ class NoOptions:
     """HTTP is always available and has no options."""
 
 
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """What a stream may name as its source. HTTP needs no connector."""
+
+    options: type[Any]
+    read: Callable[[StreamDefinition], object]
+    connect: MakeConnector | None = None
+    column_options: tuple[tuple[str, str | None, str], ...] = ()
+
+
 def _tcp(
     definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
 ) -> Connector:
@@ -57,47 +67,35 @@ def _generator(
     return GeneratorConnector(definition, intake, rng=rng, clock=now_us)
 
 
-connectors: dict[str, MakeConnector] = {
-    "tcp": _tcp,
-    "files": FilesConnector,
-    "generator": _generator,
-}
-
-_options: dict[str, type[Any]] = {
-    "http": NoOptions,
-    "tcp": TcpOptions,
-    "files": FilesOptions,
-    "generator": GeneratorOptions,
-}
-_readers: dict[str, Callable[[StreamDefinition], object]] = {
-    "http": lambda definition: read_options(definition, NoOptions),
-    "tcp": lambda definition: read_options(definition, TcpOptions),
-    "files": read_files_options,
-    "generator": read_generator_options,
-}
 _COLUMN_OPTIONS = (
     ("<column>.values", None, "the values of a column with commas, the most frequent first"),
     ("<column>.cardinality", "50", "how many different values a column has"),
 )
+SOURCES = {
+    "http": SourceKind(NoOptions, lambda definition: read_options(definition, NoOptions)),
+    "tcp": SourceKind(TcpOptions, lambda definition: read_options(definition, TcpOptions), _tcp),
+    "files": SourceKind(FilesOptions, read_files_options, FilesConnector),
+    "generator": SourceKind(GeneratorOptions, read_generator_options, _generator, _COLUMN_OPTIONS),
+}
 
 
 def documented_options(source: str) -> tuple[tuple[str, str | None, str], ...]:
     """Each option of a source as (name, default, meaning); one without a default is required
     or, for a column, means that values are made up.
     """
-    own = tuple(documented(_options[source]))
-    return own + _COLUMN_OPTIONS if source == "generator" else own
+    kind = SOURCES[source]
+    return (*documented(kind.options), *kind.column_options)
 
 
 def check_options(definition: StreamDefinition) -> None:
     """Refuse a source, an option or a value that the stream cannot have; opens nothing."""
-    if definition.source not in _readers:
-        close = difflib.get_close_matches(definition.source, _readers, 1)
-        known = f"known are: {', '.join(_readers)}."
+    if definition.source not in SOURCES:
+        close = difflib.get_close_matches(definition.source, SOURCES, 1)
+        known = f"known are: {', '.join(SOURCES)}."
         raise BadDefinition(
             f"stream '{definition.name}' has an unknown source: '{definition.source}'",
             hint=f"did you mean '{close[0]}'? {known}" if close else known,
             origin=definition.origin,
         )
-    _readers[definition.source](definition)
+    SOURCES[definition.source].read(definition)
     field_reader(definition)

@@ -57,7 +57,10 @@ def read_records(
         if chunk.records:
             yield chunk.records
         if chunk.unread:
-            raise LimitReached(chunk.unread[0].why, hint="the records before it were taken.")
+            raise LimitReached(
+                chunk.unread[0].why,
+                hint="the records before it were accepted: correct it, and send from it on.",
+            )
 
 
 def read_chunks(

@@ -180,7 +180,7 @@ def _check_names(pattern: Pattern) -> None:
         _refuse(
             name not in known,
             f"the pattern has no variable {name}",
-            f"it has: {', '.join(sorted(known))}.",
+            f"its variables are: {', '.join(sorted(known))}.",
         )
     for name in subsets:
         _refuse(
@@ -202,8 +202,8 @@ def _check_expressions(pattern: Pattern, mistakes: Mistakes) -> None:
             for leaf in leaves(expression):
                 _refuse(
                     _asked(leaf) not in names,
-                    f"{name} asks for {_asked(leaf)}, which the pattern does not have",
-                    f"it has: {', '.join(sorted(str(n) for n in names if n))}.",
+                    f"{name} reads {_asked(leaf)}, which is no variable of the pattern",
+                    f"its variables are: {', '.join(sorted(str(n) for n in names if n))}.",
                 )
             scope.closure(expression)  # refuses unknown functions
 
@@ -212,12 +212,12 @@ def _check_condition(variable: str, condition: Expression) -> None:
     for leaf in leaves(condition):
         _refuse(
             _final(leaf),
-            f"the condition of {variable} asks for FINAL, and the match is not whole then",
+            f"the condition of {variable} uses FINAL, and the match is not complete then",
             "use FINAL in MEASURES only.",
         )
         _refuse(
             isinstance(leaf, MatchId),
-            f"the condition of {variable} asks for MATCH_ID(), and the match is not whole then",
+            f"the condition of {variable} uses MATCH_ID(), and the match is not complete then",
             "use MATCH_ID() in MEASURES only.",
         )
 

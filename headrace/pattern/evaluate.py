@@ -171,7 +171,7 @@ class ExpressionCompiler:
     def aggregate(self, aggregate: MatchAggregate) -> Closure:
         if aggregate.function not in FOLDS:
             raise Unsupported(
-                f"a pattern has no aggregate {aggregate.function!r}",
+                f"the aggregate {aggregate.function!r} is not known in a pattern",
                 hint=f"there are: {', '.join(sorted(FOLDS))}.",
             )
         slot, finish = self.needs.aggregate(aggregate), fold_of(aggregate).finish

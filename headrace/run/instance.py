@@ -40,7 +40,7 @@ from headrace.define.definitions import WatchDefinition
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.destination.protocol import DestinationContext
-from headrace.ingest.connector import Connector, connectors
+from headrace.ingest.connector import SOURCES, Connector
 from headrace.ingest.intake import Receipt
 from headrace.run.added_definitions import with_rules, with_watches
 from headrace.run.compiling import check_without_spark, compile_with
@@ -140,9 +140,9 @@ class Instance(ProjectService):
     def connector(self, stream: str) -> Connector | None:
         """The connector of a stream; None if it receives events over HTTP only."""
         definition, intake = self.project.streams[stream], self.stream_intakes.intakes[stream]
-        make, state = connectors.get(definition.source), self.layout.ingest
+        connect, state = SOURCES[definition.source].connect, self.layout.ingest
         problems, folder = self._source_problems, self.project.folder
-        return make(definition, intake, folder, state, problems) if make else None
+        return connect(definition, intake, folder, state, problems) if connect else None
 
     def serve(self, port: int | None) -> str:
         """Start the HTTP server; returns its URL."""

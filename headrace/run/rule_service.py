@@ -131,7 +131,7 @@ class LocalRuleService:
         if not ended:
             known = "; ".join(mute.values or "the whole rule" for mute in found.mutes)
             hint = f"its mutes are: {known or 'none'}."
-            raise NotFound(f"rule '{found.name}' has no such mute", hint=hint)
+            raise NotFound(f"rule '{found.name}' is not muted for these keys", hint=hint)
         return [_muted(found.name, mute) for mute in ended]
 
     def _check_keys(self, name: str, keys: Mapping[str, str]) -> None:

@@ -62,7 +62,7 @@ class Checker:
         except subprocess.TimeoutExpired as error:
             raise LimitReached(
                 f"the check of the project took more than {seconds_max:g} s",
-                hint="see submit.check in server.toml.",
+                hint="nothing was deployed; submit.check in server.toml allows it longer.",
             ) from error
         finally:
             with self._changing:

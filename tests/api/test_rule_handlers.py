@@ -80,7 +80,7 @@ def test_each_change_says_who_made_it(
     assert remote.remove("other", "eve").state == "removed"
     assert remote.mute("slow", "1h", {"user": "ann"}, "bob").keys == {"user": "ann"}
     assert remote.unmute("slow", {"user": "ann"})[0].keys == {"user": "ann"}
-    with pytest.raises(NotFound, match="rule 'slow' has no such mute"):
+    with pytest.raises(NotFound, match="rule 'slow' is not muted for these keys"):
         remote.unmute("slow", {})
     id = book.alerts(AlertFilter()).alerts[0].id
     assert (remote.retry(id), remote.retry(rule="slow")) == (0, 0)

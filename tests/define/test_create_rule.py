@@ -117,7 +117,7 @@ def test_columns_may_be_called_like_clauses(select: str) -> None:
         (f"{HEAD} NOTIFY FILE 'a', FILE 'a'", "file 'a' is notified twice"),
         (f"{HEAD} COUPLING LATER", "COUPLING is IMMEDIATE or EPOCH, not LATER"),
         (f"{HEAD} WITH CARE", "expected CORRECTIONS, got 'CARE'"),
-        ("CREATE RULE _r AS SELECT 1", "names that begin with '_' are reserved"),
+        ("CREATE RULE _r AS SELECT 1", "'_r': names that begin with '_' are reserved"),
     ],
 )
 def test_mistakes_are_named(text: str, sentence: str) -> None:

@@ -13,7 +13,7 @@ SENTENCES = {
     "SUBSCRIBE TO s FROM": "expected BEGINNING, got the end of the statement",
     "SUBSCRIBE TO s FROM 3,4": "expected BEGINNING, got '3'",
     "SUBSCRIBE TO s WHERE": "expected a condition after WHERE",
-    "SUBSCRIBE TO s WHERE a > 1 LIMIT 3": "expected only a condition after WHERE",
+    "SUBSCRIBE TO s WHERE a > 1 LIMIT 3": "only a condition may follow WHERE",
     "SUBSCRIBE TO s WHERE a IN (SELECT b FROM t)":
         "a condition after WHERE may use the row only",
     "SUBSCRIBE TO s WHERE a = 1 FROM BEGINNING": "unexpected 'FROM'",

@@ -31,7 +31,7 @@ SENTENCES = {
     "SUBSCRIBE TO v WHERE a = NULL": "a key is compared with a value, not with NULL",
     "SUBSCRIBE TO v WHERE a = 1 AND a = 2": "the key 'a' is given twice",
     "SUBSCRIBE TO v WHERE EMIT INSERTS": "expected a condition after WHERE",
-    "SUBSCRIBE TO v WHERE a > 1 LIMIT 3": "expected only a condition after WHERE",
+    "SUBSCRIBE TO v WHERE a > 1 LIMIT 3": "only a condition may follow WHERE",
     "SUBSCRIBE TO v WHERE a IN (SELECT b FROM w)":
         "a condition after WHERE may use the row only",
     "SUBSCRIBE TO v RETRACTING DISCARDING":

@@ -59,7 +59,7 @@ def test_mail_says_what_it_is_about(mail: tuple[NotifySettings, list[str]]) -> N
     settings, box = mail
     EmailWriter("ops@x.org", settings).deliver([NOTICE])
     (text,) = box
-    assert "ObservedProject: [high] slow: alert withdrawn" in text
+    assert "Subject: [high] slow: alert withdrawn" in text
     assert "Message-ID: <abc.withdrawn@headrace>" in text
     assert "To: ops@x.org" in text
 

@@ -76,17 +76,17 @@ X = Value("x", RowNavigation())
         (
             "A",
             {"A": MatchAggregate("sum", "x", final=True)},
-            "the condition of A asks for FINAL, and the match is not whole then",
+            "the condition of A uses FINAL, and the match is not complete then",
         ),
         (
             "A",
             {"A": FunctionCall("=", (MatchId(), Constant("")))},
-            "the condition of A asks for MATCH_ID(), and the match is not whole then",
+            "the condition of A uses MATCH_ID(), and the match is not complete then",
         ),
         (
             "A",
             {"measures": {"total": Value("x", RowNavigation("Z"))}},
-            "total asks for Z, which the pattern does not have",
+            "total reads Z, which is no variable of the pattern",
         ),
         (
             "A",
@@ -101,7 +101,7 @@ X = Value("x", RowNavigation())
         (
             "A",
             {"measures": {"m": MatchAggregate("mode", "x")}},
-            "a pattern has no aggregate 'mode'",
+            "the aggregate 'mode' is not known in a pattern",
         ),
     ],
 )

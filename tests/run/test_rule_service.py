@@ -149,7 +149,7 @@ def test_mute_is_taken_back_by_its_values_or_with_all_others(
     with pytest.raises(NotFound) as refused:
         book.unmute("slow", {"user": "cid"})
     assert (refused.value.message, refused.value.hint) == (
-        "rule 'slow' has no such mute", "its mutes are: user=ann; the whole rule.",
+        "rule 'slow' is not muted for these keys", "its mutes are: user=ann; the whole rule.",
     )  # fmt: skip
     assert book.unmute("slow", {"user": "ann"}) == [ann]
     assert book.rule("slow").mutes == [whole]

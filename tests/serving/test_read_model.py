@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from chance import drawn
+from chance import drawn, examples
 
 from headrace.serving import read, read_model
 from headrace.serving.answer import Answer
@@ -299,7 +299,7 @@ def test_rows_and_position_are_of_one_commit_while_others_read_and_write(
     readers = [threading.Thread(target=read) for _ in range(4)]
     for thread in readers:
         thread.start()
-    for second in range(60):
+    for second in range(examples(20, 60)):
         bench.send(Click("/a", "u", second))
     stop.set()
     for thread in readers:

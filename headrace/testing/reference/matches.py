@@ -208,7 +208,7 @@ def _subsets(clause: MatchClause, known: list[str]) -> dict[str, tuple[str, ...]
         for member in members:
             if member not in known:
                 raise BadDefinition(
-                    f"SUBSET {name} names {member}, which the pattern does not have"
+                    f"SUBSET {name} lists {member}, which is no variable of the pattern"
                 )
     return dict(clause.subsets)
 

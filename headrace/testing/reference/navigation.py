@@ -282,7 +282,9 @@ class _Reader:
             return key_column(_NUMBER)
         if _called(node, "match_id"):
             if self.define:
-                raise BadDefinition("a match has its id only when it is found, so not in DEFINE")
+                raise BadDefinition(
+                    "MATCH_ID() cannot be in DEFINE, because a match has its id when it is complete"
+                )
             return key_column(_ID)
         return node
 

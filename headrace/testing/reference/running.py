@@ -42,7 +42,7 @@ def with_running(node: exp.Expr, key: Key, rows: list[Row]) -> list[Row]:
 def _time(node: exp.Expr) -> exp.Expr:
     order = node.args.get("order")
     if order is None or len(order.expressions) != 1 or order.expressions[0].args.get("desc"):
-        raise BadDefinition("a running value is ORDER BY the event time, ascending")
+        raise BadDefinition("OVER of a running value needs ORDER BY the event time, ascending")
     time: exp.Expr = order.expressions[0].this
     return time
 
