@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -140,11 +141,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         _unmarked = None
 
 
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """How many examples of a law there were, for the record."""
-    passing = re.findall(r"(\d+) passing", getattr(item, "hypothesis_statistics", ""))
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around that of Hypothesis
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """How many examples of a law there were, for the record. Too few are a failure: Hypothesis
+    stops in silence when nearly all that it draws are too large or not valid.
+    """
+    yield
+    statistics = getattr(item, "hypothesis_statistics", "")
+    passing = re.findall(r"(\d+) passing", statistics)
     if passing:
         item.user_properties.append(("examples", sum(map(int, passing))))
+    if "satisfied assumptions" in statistics:
+        pytest.fail("Hypothesis gave up before it had made all examples:\n" + statistics)
 
 
 def _no_process(event: str, arguments: Any) -> None:
@@ -166,9 +174,8 @@ def _as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    server = PostgresServer()
-    yield server
-    server.stop()
+    with closing(PostgresServer()) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

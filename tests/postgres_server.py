@@ -65,7 +65,7 @@ class PostgresServer:
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait()
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self.kill()
         shutil.rmtree(self.folder)
 

@@ -14,7 +14,7 @@ import {
   type AuditLog,
   type AuditResults,
   type CommandResult,
-  type ErrorShape,
+  type ErrorBody,
   type EventPage,
   type Grant,
   type LateAnswer,
@@ -61,7 +61,8 @@ export function address(path: string, params: Params = {}): string {
   const asked = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
     for (const one of Array.isArray(value) ? value : [value]) {
-      if (one !== null && one !== undefined && one !== "") asked.append(name, String(one));
+      // An empty text is a value, such as a key of a view.
+      if (one !== null && one !== undefined) asked.append(name, String(one));
     }
   }
   const text = asked.toString();
@@ -92,7 +93,7 @@ async function ask(url: string, options: RequestInit = {}): Promise<Response> {
 
 async function problem(response: Response): Promise<Problem> {
   try {
-    const said = (await response.json()) as Partial<ErrorShape>;
+    const said = (await response.json()) as Partial<ErrorBody>;
     return new Problem(
       response.status,
       said.condition ?? "Failed",

@@ -1,6 +1,8 @@
 /** The state and the commands of a job of a server. Pure: tests/jobs.test.ts. */
 
+import { plural } from "./format";
 import type { Health } from "./graph";
+import { NOT_CONNECTED } from "./link";
 import type { JobStatus } from "./wire";
 
 export type Verb = "restart" | "pause" | "resume" | "cancel";
@@ -51,8 +53,10 @@ export const COMMANDS: readonly Command[] = [
 export const commandsFor = (job: Pick<JobStatus, "desired">): Command[] =>
   COMMANDS.filter((one) => one.desired.includes(job.desired));
 
-const TONES: Record<JobStatus["state"], Health> = {
+/** The states of jobs and of projects. */
+const TONES: Record<string, Health> = {
   running: "ok",
+  degraded: "bad",
   starting: "warn",
   restarting: "warn",
   stopping: "warn",
@@ -60,14 +64,46 @@ const TONES: Record<JobStatus["state"], Health> = {
   failed: "bad",
   paused: "idle",
   cancelled: "idle",
+  [NOT_CONNECTED]: "bad",
 };
-export const stateTone = (state: JobStatus["state"]): Health => TONES[state];
+export const stateTone = (state: string): Health => TONES[state] ?? "idle";
+
+type State = Pick<JobStatus, "state" | "problems">;
+
+/** A job that is running may be slow or behind. */
+export const jobTone = ({ state, problems }: State): Health =>
+  state === "running" && problems ? "warn" : stateTone(state);
+
+/** What to say of all jobs: "all well" only if each is running without a problem, or cancelled. */
+export function summary(jobs: readonly State[]): { tone: Health; text: string }[] {
+  const failing = jobs.filter((job) => jobTone(job) === "bad");
+  const warned = jobs.filter((job) => job.state === "running" && job.problems);
+  const down = jobs.filter(
+    (job) => !["running", "cancelled"].includes(job.state) && !failing.includes(job),
+  );
+  const found: { tone: Health; of: readonly State[]; text: string }[] = [
+    { tone: "bad", of: failing, text: "failing" },
+    { tone: "warn", of: down, text: "not running" },
+    { tone: "warn", of: warned, text: "with warnings" },
+  ];
+  const said = found
+    .filter(({ of }) => of.length)
+    .map(({ tone, of, text }) => ({ tone, text: `${of.length} ${text}` }));
+  return said.length || !jobs.length ? said : [{ tone: "ok", text: "all well" }];
+}
 
 /** The problem of a job, its cause, and what to do; null if there is none. */
 export function trouble(
-  job: Pick<JobStatus, "name" | "state" | "reason" | "version">,
+  job: Pick<JobStatus, "name" | "state" | "reason" | "version" | "problems">,
 ): { says: string; cause: string; todo: string[] } | null {
-  const { name, state, reason, version } = job;
+  const { name, state, reason, version, problems } = job;
+  if (state === "degraded") {
+    return {
+      says: `${name} is degraded${problems ? `: ${plural(problems, "problem")}` : ""}`,
+      cause: reason,
+      todo: ["Its own console shows where. What fails is retried."],
+    };
+  }
   if (state === "failed") {
     return {
       says: `${name} has failed`,

@@ -43,7 +43,7 @@ export const tell = (news: News): void => link.update((now) => after(now, news, 
 
 export const NOT_CONNECTED = "not connected";
 
-/** The status of a project without a connection: only its names. */
+/** The status of a project without a connection: names stay, and no alert is known to be open. */
 export function stillStatus(of: ProjectStatus, reason: string): ProjectStatus {
   return {
     ...of,
@@ -51,6 +51,7 @@ export function stillStatus(of: ProjectStatus, reason: string): ProjectStatus {
     reason,
     problems: [],
     views: of.views.map((view) => ({ ...view, state: NOT_CONNECTED, differences: null })),
+    rules: of.rules.map((rule) => ({ ...rule, numbers: { ...rule.numbers, open: 0 } })),
   };
 }
 

@@ -11,7 +11,7 @@ import { parse } from "./json";
 import { connected, link, stillStatus, stillTopology, tell } from "./link";
 import { type Listening, listen, type Message } from "./sse";
 import { store } from "./store";
-import type { Alert, Alerts, ErrorShape, ProjectStatus, Topology } from "./wire";
+import type { Alert, Alerts, ErrorBody, ProjectStatus, Topology } from "./wire";
 
 export const status = store<ProjectStatus | null>(null);
 export const topology = store<Topology | null>(null);
@@ -30,12 +30,15 @@ let ticking = false;
 let asking = false;
 
 /** The positions of all streams as one text; it changes when any answer may have changed. It includes
- * the watermark, which can advance without an event. */
+ * the watermark, which can advance without an event, and the end of the log, because an answer says
+ * how many events it is behind. */
 export const moved = store("");
 status.watch((seen) =>
   moved.set(
     seen
-      ? JSON.stringify(seen.streams.map((one) => [one.position, one.watermark, one.generation]))
+      ? JSON.stringify(
+          seen.streams.map((one) => [one.end, one.position, one.watermark, one.generation]),
+        )
       : "",
   ),
 );
@@ -111,7 +114,7 @@ function refusedFor(topics: string, code: number): boolean {
   return code === 401;
 }
 
-type Told<T> = T | { error: ErrorShape };
+type Told<T> = T | { error: ErrorBody };
 
 function hear({ event, data }: Message): void {
   const told = parse(data);

@@ -1,9 +1,9 @@
 /** The phases of an epoch. Pure: tests/phases.test.ts checks it. */
 
-import type { EpochShape } from "./wire";
+import type { EpochInfo } from "./wire";
 
 /** The phases of all epochs, longest first. */
-export function phaseNames(epochs: readonly EpochShape[]): string[] {
+export function phaseNames(epochs: readonly EpochInfo[]): string[] {
   const total = new Map<string, number>();
   for (const { phases } of epochs) {
     for (const [name, ms] of Object.entries(phases ?? {}))
@@ -14,7 +14,7 @@ export function phaseNames(epochs: readonly EpochShape[]): string[] {
 
 /** The shown phases and the rest of the epoch; only the rest if the phases are unknown. */
 export function segments(
-  { phases, ms: whole }: EpochShape,
+  { phases, ms: whole }: EpochInfo,
   shown: readonly string[],
 ): [string, number][] {
   if (!phases) return [["epoch", whole]];

@@ -2,7 +2,7 @@
  *
  * With at least three windows a number is drawn over time, a line for each of the largest groups.
  * Otherwise the newest window's groups, or the rows, become bars. A single row is numbers. A key is
- * never drawn as the measure.
+ * never drawn as the measure, nor a truncated answer whose number of rows is unknown.
  */
 
 import type { Row } from "./api";
@@ -37,7 +37,8 @@ export interface Figures {
   figures: { name: string; value: unknown }[];
 }
 
-export type Plot = Lines | Bars | Figures | { kind: "none" };
+/** `cut`: the answer is truncated, and nobody knows how many rows or which groups are missing. */
+export type Plot = Lines | Bars | Figures | { kind: "none" } | { kind: "cut" };
 
 /** The numbers that can be drawn. */
 export function measures(columns: Record<string, ColumnInfo>): string[] {
@@ -46,24 +47,28 @@ export function measures(columns: Record<string, ColumnInfo>): string[] {
   );
 }
 
+/** A window of a view, or as Spark names its type. */
+const WINDOW = /^(WINDOW|STRUCT<start: TIMESTAMP, end: TIMESTAMP>)$/;
+
 export function windowColumn(columns: Record<string, ColumnInfo>): string | null {
-  return Object.keys(columns).find((name) => columns[name]!.type === "WINDOW") ?? null;
+  return Object.keys(columns).find((name) => WINDOW.test(columns[name]!.type)) ?? null;
 }
 
 /** The columns that identify a row: its keys, or its texts where a query has no keys. */
 export function groupColumns(columns: Record<string, ColumnInfo>): string[] {
-  const all = Object.keys(columns).filter((name) => columns[name]!.type !== "WINDOW");
+  const all = Object.keys(columns).filter((name) => !WINDOW.test(columns[name]!.type));
   const keys = all.filter((name) => columns[name]!.key);
   return keys.length ? keys : all.filter((name) => /^(STRING|BOOLEAN)/.test(columns[name]!.type));
 }
 
 export type Drawable = Pick<Answer, "rows" | "columns"> &
-  Partial<Pick<Answer, "as_of" | "total" | "windows">>;
+  Partial<Pick<Answer, "as_of" | "total" | "truncated" | "windows">>;
 
 export function plot(answer: Drawable, wished?: string | null): Plot {
   const { rows, columns } = answer;
   const measure = measureOf(columns, wished);
   if (!rows.length || !measure) return { kind: "none" };
+  if (answer.truncated && answer.total == null) return { kind: "cut" };
   const groups = groupColumns(columns);
   const window = windowColumn(columns);
   const unread = Math.max(0, (answer.total ?? 0) - rows.length);

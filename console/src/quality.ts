@@ -27,6 +27,13 @@ export function reasonsOf({ reasons, dead_letters }: StreamQuality): string {
   return `the newest ${count(explained)} of ${plural(dead_letters, "dead letter")}`;
 }
 
+/** How many of the undeclared fields are listed. */
+export function driftOf({ undeclared, undeclared_total }: StreamQuality): string {
+  const all = plural(undeclared_total, "field");
+  const listed = undeclared.length;
+  return `${listed < undeclared_total ? `the ${count(listed)} most common of ${all}` : all} that no column declares`;
+}
+
 /** The height of a bar as a share of the highest. The scale is a square root, so that a few late events
  *  beside many on time are visible; the chart says so. */
 export const SCALE = "heights are square roots of the numbers";

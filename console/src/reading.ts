@@ -56,7 +56,7 @@ async function whole(
 }
 
 /** The first rows of an answer, for which one more row was requested. */
-export function firstOf(answer: Answer, most: number): { answer: Answer; more: boolean } {
-  const more = answer.truncated || answer.rows.length > most;
-  return { answer: { ...answer, rows: answer.rows.slice(0, most) }, more };
+export function firstOf(answer: Answer, most: number): Answer {
+  const truncated = answer.truncated || answer.rows.length > most;
+  return { ...answer, rows: answer.rows.slice(0, most), truncated };
 }

@@ -1,7 +1,7 @@
 /** The progress of a rebuild as text. Pure: tests/rebuild.test.ts. */
 
 import { brief, duration, plural } from "./format";
-import type { RebuildProgress } from "./wire";
+import type { RebuildProgress, RebuildResult } from "./wire";
 
 export interface Progress {
   share: number | null; // null: not known
@@ -29,6 +29,12 @@ export function progress(of: RebuildProgress, now: number): Progress {
       text: `${since} It takes longer than the ${duration(of.expected_ms)} that were expected.`,
     };
   return { share: passed / of.expected_ms, text: `${since} About ${brief(left)} left.` };
+}
+
+/** What a rebuild has made; the first build of a version has nothing to be compared with. */
+export function result({ view, generation, rows, differences }: RebuildResult): string {
+  const found = differences === null ? "not compared" : plural(differences, "difference");
+  return `${view} is generation ${generation}: ${plural(rows, "row")}, ${found}`;
 }
 
 /** The expected duration, shown before the rebuild is requested. */

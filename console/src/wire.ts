@@ -8,7 +8,7 @@ export interface Acknowledgement {
   note?: string | null;
 }
 
-/** A row of a view that includes the event; or, without a key, why that is not known. */
+/** A row of a view that includes the event; or, without a key, why rows are not listed. */
 export interface AffectedRow {
   view: string;
   key: Record<string, unknown> | null;
@@ -89,9 +89,10 @@ export interface AsOf {
   behind?: number;
 }
 
-/** The newest entries first. */
+/** The newest entries first, or those after a number, the oldest first. */
 export interface AuditLog {
   entries: AuditLogEntry[];
+  total: number;
 }
 
 export interface AuditLogEntry {
@@ -120,8 +121,8 @@ export interface AuditRequest {
 }
 
 /** The result of a comparison. Expected differences are not counted in `differences`; `note`
- *     gives their reason, and `changed` counts all rows of a full build that differ from what was
- *     served.
+ *     gives their reason, and `changed` counts all rows that differ from what was served. It is None
+ *     if nothing was compared; `note` says why.
  */
 export interface AuditResult {
   view: string;
@@ -129,7 +130,7 @@ export interface AuditResult {
   differences: number;
   examples: string[];
   note: string;
-  changed: number;
+  changed: number | null;
 }
 
 /** The result of each audit. */
@@ -156,7 +157,7 @@ export interface Catalog {
   rules: CatalogRule[];
   watches: CatalogWatch[];
   sinks: CatalogSink[];
-  functions: FunctionShape[];
+  functions: FunctionInfo[];
   keywords: string[];
 }
 
@@ -217,7 +218,7 @@ export interface CatalogStream {
   source: string | null;
   format: string | null;
   partitions: number | null;
-  watermark: WatermarkShape | null;
+  watermark: WatermarkInfo | null;
   key: string | null;
   id: string | null;
   reads: string[];
@@ -315,7 +316,7 @@ export interface Delivery {
 }
 
 /** The disk of the state folder, and how large each part of it is. */
-export interface DiskShape {
+export interface DiskUsage {
   path: string;
   free_bytes: number;
   total_bytes: number;
@@ -338,7 +339,7 @@ export interface Edge {
 }
 
 /** One committed micro-batch of speed: the events [lower, upper) of each partition. */
-export interface EpochShape {
+export interface EpochInfo {
   number: number;
   stream: string;
   lower: number[];
@@ -353,14 +354,16 @@ export interface EpochShape {
   phases: Record<string, number> | null;
 }
 
-/** The newest first, of each. */
+/** The newest first, of each, and how many of each are stored. */
 export interface Epochs {
-  epochs: EpochShape[];
-  generations: GenerationShape[];
+  epochs: EpochInfo[];
+  generations: GenerationInfo[];
+  epochs_total: number;
+  generations_total: number;
 }
 
 /** An error: its condition and message, and optionally a detail, a hint and an origin. */
-export interface ErrorShape {
+export interface ErrorBody {
   condition: string;
   message: string;
   detail: string | null;
@@ -373,6 +376,7 @@ export interface EventPage {
   events: EventRecord[];
   next: string | null;
   scanned: number;
+  total: number;
 }
 
 /** One record of a stream's log. `late` is null if it is not known, because too much of the log
@@ -420,7 +424,7 @@ export interface Freshness {
 }
 
 /** A function of SQL. `takes` and `returns` are known for the project's own functions. */
-export interface FunctionShape {
+export interface FunctionInfo {
   name: string;
   kind: "aggregate" | "project" | "scalar" | "window";
   takes: string[] | null;
@@ -428,7 +432,7 @@ export interface FunctionShape {
 }
 
 /** One promoted build of batch. */
-export interface GenerationShape {
+export interface GenerationInfo {
   stream: string;
   number: number;
   boundary: number[];
@@ -495,6 +499,7 @@ export interface JobStatus {
   name: string;
   state:
     | "cancelled"
+    | "degraded"
     | "failed"
     | "paused"
     | "restarting"
@@ -512,6 +517,7 @@ export interface JobStatus {
   pid: number | null;
   deaths: number;
   last_death: LastDeath | null;
+  problems: number;
 }
 
 /** One submitted project. */
@@ -660,13 +666,6 @@ export interface OkResponse {
   ok: boolean;
 }
 
-/** Records that are not behind the row, all for one reason; some are only counted. */
-export interface OmittedRecords {
-  reason: string;
-  events: number;
-  listed: TracedRecord[];
-}
-
 /** A query whose plan is requested. */
 export interface PlanRequest {
   sql: string;
@@ -684,7 +683,7 @@ export interface Problem {
 }
 
 /** The process that answers; `uptime_s` is null if the project is not running. */
-export interface ProcessShape {
+export interface ProcessInfo {
   pid: number;
   memory_bytes: number | null;
   threads: number;
@@ -893,7 +892,7 @@ export interface SessionRequest {
 }
 
 /** A setting in the notation of headrace.toml; the value of a secret is not shown. */
-export interface SettingShape {
+export interface SettingInfo {
   name: string;
   value: string;
   default: string;
@@ -914,8 +913,15 @@ export interface SinkStatus {
   dropped: number;
 }
 
+/** Records that are not behind the row, all for one reason; some are only counted. */
+export interface SkippedRecords {
+  reason: string;
+  events: number;
+  listed: TracedRecord[];
+}
+
 /** The settings of Spark, and its process if it is running. */
-export interface SparkShape {
+export interface SparkInfo {
   running: boolean;
   master: string;
   version: string | null;
@@ -942,6 +948,7 @@ export interface StreamQuality {
   dead_letters: number;
   reasons: ReasonCount[];
   undeclared: UndeclaredField[];
+  undeclared_total: number;
   nulls: NullShare[];
   balance: Balance;
 }
@@ -980,11 +987,11 @@ export interface SubscriptionEvent {
 
 export interface System {
   at: string;
-  process: ProcessShape;
-  spark: SparkShape;
-  disk: DiskShape;
+  process: ProcessInfo;
+  spark: SparkInfo;
+  disk: DiskUsage;
   versions: Record<string, string>;
-  settings: SettingShape[];
+  settings: SettingInfo[];
 }
 
 /** The version of a table that is in use: a short hash of its content. */
@@ -1150,7 +1157,7 @@ export interface WatchText {
 }
 
 /** The column of event time, and the delay after which an event is late. */
-export interface WatermarkShape {
+export interface WatermarkInfo {
   column: string;
   delay_ms: number;
 }
@@ -1162,7 +1169,7 @@ export interface Why {
   row: Record<string, unknown> | null;
   events: number;
   listed: TracedRecord[];
-  left_out: OmittedRecords[];
+  left_out: SkippedRecords[];
   agrees: boolean;
   sentence: string;
   as_of: Record<string, AsOf>;

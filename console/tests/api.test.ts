@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { questionAddress } from "../src/api";
+import { address, questionAddress } from "../src/api";
 
 it("a question has its parameters in the path or behind it", () => {
   expect(questionAddress("topology", {})).toBe("v1/topology");
@@ -10,5 +10,9 @@ it("a question has its parameters in the path or behind it", () => {
   expect(questionAddress("events", { stream: "clicks", field: ["a:1", "b:2"] })).toBe(
     "v1/streams/clicks/events?field=a%3A1&field=b%3A2",
   );
-  expect(questionAddress("epochs", { stream: "", limit: 5 })).toBe("v1/epochs?limit=5");
+  expect(questionAddress("epochs", { stream: undefined, limit: 5 })).toBe("v1/epochs?limit=5");
+});
+
+it("an empty text is a value, and null is none", () => {
+  expect(address("views/hits/why", { url: "", user: null })).toBe("v1/views/hits/why?url=");
 });

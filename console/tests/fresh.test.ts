@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { exactness, freshness } from "../src/fresh";
-import type { Answer } from "../src/wire";
+import type { Answer, AsOf } from "../src/wire";
 
 const answer = (
   ages: (number | null)[],
   more: Partial<Answer["columns"][string]> = {},
+  as: Partial<AsOf> = {},
 ): Answer => ({
   rows: [],
   as_of: Object.fromEntries(
@@ -18,6 +19,7 @@ const answer = (
         // Far from any clock of a browser: it is not looked at.
         committed_at: "2001-01-01T00:00:00Z",
         age_ms,
+        ...as,
       },
     ]),
   ),
@@ -48,5 +50,17 @@ describe("exactness", () => {
       "warn: ± 1.63 %",
     );
     expect(plain(exactness(answer([1]), false))).toBe("idle: not connected");
+  });
+  it("is not claimed while events of any stream wait to be processed", () => {
+    const late = { behind: 1_050 };
+    expect(plain(exactness(answer([1, 1], {}, late), true))).toBe("ok: 2,100 behind");
+    expect(plain(exactness(answer([10_000], {}, late), true))).toBe("warn: 1,050 behind");
+    expect(plain(exactness(answer([null], {}, late), true))).toBe("warn: 1,050 behind");
+    expect(plain(exactness(answer([1], { exact: false, error: 0.0163 }, late), true))).toBe(
+      "warn: ± 1.63 %, 1,050 behind",
+    );
+    expect(plain(exactness(answer([1], {}, { ...late, provisional: true }), true))).toBe(
+      "warn: provisional, 1,050 behind",
+    );
   });
 });

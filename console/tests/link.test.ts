@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { openBySeverity } from "../src/alerts";
 import {
   after,
   connected,
@@ -85,12 +86,14 @@ describe("what was heard of a server that is away", () => {
       state: "running",
       reason: "",
       views: [view],
-    } as Partial<ProjectStatus>;
+      rules: [{ name: "break_in", severity: "critical", numbers: { alerts: 9, open: 3 } }],
+    } as unknown;
     expect(stillStatus(status as ProjectStatus, "the server does not answer")).toMatchObject({
       name: "shop",
       state: "not connected",
       reason: "the server does not answer",
       views: [{ name: "v", state: "not connected", differences: null }],
     });
+    expect(openBySeverity(stillStatus(status as ProjectStatus, "").rules)).toEqual([]);
   });
 });

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { phaseNames, segments } from "../src/phases";
-import type { EpochShape } from "../src/wire";
+import type { EpochInfo } from "../src/wire";
 
-const epoch = (ms: number, phases: Record<string, number> | null) => ({ ms, phases }) as EpochShape;
+const epoch = (ms: number, phases: Record<string, number> | null) => ({ ms, phases }) as EpochInfo;
 
 it("phases are named, those that take longest first", () => {
   const epochs = [epoch(9, { compute: 5, commit: 2 }), epoch(9, { commit: 4 }), epoch(3, null)];

@@ -90,6 +90,29 @@ describe("an answer with windows", () => {
   });
 });
 
+describe("an answer of Spark", () => {
+  const spark = "STRUCT<start: TIMESTAMP, end: TIMESTAMP>";
+  it("has windows too, which are structs", () => {
+    const rows = [0, 1, 2].map((at) => ({ window: window(at), n: at }));
+    expect(plot(of({ window: spark, n: "BIGINT" }, rows))).toMatchObject({
+      kind: "lines",
+      by: null,
+      series: [{ name: "n", values: [0, 1, 2] }],
+    });
+  });
+});
+
+describe("a truncated answer", () => {
+  const rows = [{ user: "a", n: 1 }];
+  const answer = { ...of({ user: "STRING", n: "BIGINT" }, rows), truncated: true };
+  it("is not drawn where the number of its rows is unknown", () => {
+    expect(plot(answer)).toEqual({ kind: "cut" });
+    expect(plot({ ...answer, total: null })).toEqual({ kind: "cut" });
+  });
+  it("is drawn where it has the largest of a known number", () =>
+    expect(plot({ ...answer, total: 9 })).toMatchObject({ kind: "bars", others: 8 }));
+});
+
 describe("an answer without windows", () => {
   it("of one row is figures", () => {
     expect(plot(of({ events: "BIGINT", last: "TIMESTAMP" }, [{ events: 7, last: "x" }]))).toEqual({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { height, reasonsOf, SCALE, shareOf, whereDead } from "../src/quality";
+import { driftOf, height, reasonsOf, SCALE, shareOf, whereDead } from "../src/quality";
 import type { StreamQuality } from "../src/wire";
 
 const reason = (events: number) => ({
@@ -20,6 +20,7 @@ const stream = (dead_letters: number, archived: number, reasons: number[]): Stre
   dead_letters,
   reasons: reasons.map(reason),
   undeclared: [],
+  undeclared_total: 0,
   nulls: [],
   balance: {
     accepted: 1000,
@@ -42,6 +43,13 @@ describe("the quality of a stream", () => {
     expect(reasonsOf(stream(5000, 5000, [1500, 500]))).toBe(
       "the newest 2,000 of 5,000 dead letters",
     );
+  });
+  it("says how many undeclared fields are not listed", () => {
+    const field = { name: "agent", events: 1, share: 0.1, type: "string", example: "x" };
+    const drift = (undeclared_total: number) =>
+      driftOf({ ...stream(0, 0, []), undeclared: [field], undeclared_total });
+    expect(drift(1)).toBe("1 field that no column declares");
+    expect(drift(250)).toBe("the 1 most common of 250 fields that no column declares");
   });
   it("says what a share is a share of", () => {
     expect(plain(shareOf(5, 200, "record"))).toBe("2.5 % of 200 records");

@@ -98,7 +98,7 @@ describe("the answer of a query", () => {
   it("says whether there are more rows than are shown", async () => {
     const rows = Array.from({ length: 11 }, (_, n) => ({ n }));
     const answer = await server(rows, { n: NUMBER }, null).ask({});
-    expect(firstOf(answer, 10)).toMatchObject({ more: true, answer: { rows: rows.slice(0, 10) } });
-    expect(firstOf(answer, 11).more).toBe(false);
+    expect(firstOf(answer, 10)).toMatchObject({ truncated: true, rows: rows.slice(0, 10) });
+    expect(firstOf(answer, 11).truncated).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { price, progress, underWay } from "../src/rebuild";
+import { price, progress, result, underWay } from "../src/rebuild";
 import type { RebuildProgress } from "../src/wire";
 
 const START = Date.parse("2026-11-16T10:00:00Z");
@@ -21,6 +21,11 @@ describe("a rebuild", () => {
       underWay(of({ state: "idle" })),
       underWay(null),
     ]).toEqual([true, true, false, false]);
+  });
+  it("says what it has found, and nothing of what was not compared", () => {
+    const done = { view: "v", generation: 2, rows: 6, differences: 0 };
+    expect(result(done)).toBe("v is generation 2: 6 rows, 0 differences");
+    expect(result({ ...done, differences: null })).toBe("v is generation 2: 6 rows, not compared");
   });
   it("that waits says so", () =>
     expect(progress(of({ state: "waiting", started_at: null }), START).share).toBe(null));

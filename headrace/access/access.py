@@ -18,7 +18,7 @@ from headrace.access.audit_log import (
     REFUSED,
     Actor,
     AuditDecision,
-    AuditLogEntry,
+    AuditLog,
     AuditLogFilter,
     AuditLogVerification,
 )
@@ -71,14 +71,14 @@ class Access:
         return self._authenticator.by_session(secret, address)
 
     def _log_lockout(self, address: str) -> None:
-        detail = f"{self.policy.failures_max} authentications of {address} failed within a minute"
+        detail = f"{self.policy.failures_max} authentications from {address} failed within a minute"
         self.log(Actor(ANONYMOUS), "authenticate", "", REFUSED, detail)
 
     def authenticate_delegated(self, text: str, request: str) -> Caller:
         """The caller whom the job's server has authenticated, for one request."""
         if self._server_key is None:
             raise Unauthenticated(
-                "this project has no server that could authenticate callers for it"
+                "this project is not run by a server, so delegated tokens are not accepted"
             )
         return read_delegated_token(text, request, self._server_key, self.clock())
 
@@ -200,9 +200,9 @@ class Access:
         with self._file.write() as db:
             audit_log.append(db, actor, what, on, self.clock(), decision, detail)
 
-    def audit_log(self, filter: AuditLogFilter = NEWEST) -> list[AuditLogEntry]:
+    def audit_log(self, filter: AuditLogFilter = NEWEST) -> AuditLog:
         with self._file.search() as db:
-            return audit_log.entries(db, filter)
+            return audit_log.read(db, filter)
 
     def verify_audit_log(self) -> AuditLogVerification:
         """Whether every entry is unchanged since it was appended."""

@@ -19,7 +19,7 @@ import sqlite3
 from typing import Any, Literal
 
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from headrace.access.object import NAME_MAX
 from headrace.core.time import iso
@@ -61,6 +61,13 @@ class AuditLogEntry(msgspec.Struct, frozen=True):
     def follows(self, chain: str) -> bool:
         """Whether this entry was appended after the entry with that chain."""
         return self.chain == _chain(chain, *astuple(self)[:-1])
+
+
+class AuditLog(msgspec.Struct, frozen=True):
+    """The newest entries first, or those after a number, the oldest first."""
+
+    entries: list[AuditLogEntry]
+    total: int  # how many match, on all pages
 
 
 class AuditLogVerification(msgspec.Struct, frozen=True):
@@ -131,15 +138,16 @@ def verify(db: sqlite3.Connection) -> AuditLogVerification:
     return AuditLogVerification(many, head, many + 1 if cut else None)
 
 
-def entries(db: sqlite3.Connection, filter: AuditLogFilter) -> list[AuditLogEntry]:
-    """The newest first; those after a number the oldest first."""
+def read(db: sqlite3.Connection, filter: AuditLogFilter) -> AuditLog:
+    """The selected entries, and how many there are."""
     where, given = _conditions(filter)
+    all_pages, matching = _conditions(replace(filter, before=0))
+    total = db.execute(f"SELECT count(*) FROM audit_log WHERE {all_pages}", matching).fetchone()
     order = "DESC" if filter.after is None else "ASC"
     rows = db.execute(
-        f"{_ENTRIES} WHERE {' AND '.join(where)} ORDER BY number {order} LIMIT ?",
-        (*given, filter.limit),
+        f"{_ENTRIES} WHERE {where} ORDER BY number {order} LIMIT ?", (*given, filter.limit)
     )
-    return [_entry(row) for row in rows]
+    return AuditLog([_entry(row) for row in rows], int(total[0]))
 
 
 def _entry(row: tuple[Any, ...]) -> AuditLogEntry:
@@ -147,7 +155,7 @@ def _entry(row: tuple[Any, ...]) -> AuditLogEntry:
     return AuditLogEntry(number, iso(at), *rest)
 
 
-def _conditions(filter: AuditLogFilter) -> tuple[list[str], list[str | int]]:
+def _conditions(filter: AuditLogFilter) -> tuple[str, list[str | int]]:
     where, given = ["TRUE"], list[str | int]()
     if filter.before:
         where.append("number < ?")
@@ -162,4 +170,4 @@ def _conditions(filter: AuditLogFilter) -> tuple[list[str], list[str | int]]:
     for word in filter.find.split():
         where.append(f"instr(lower({_SEARCHED}), lower(?))")
         given.append(word)
-    return where, given
+    return " AND ".join(where), given

@@ -27,7 +27,7 @@ class AuthenticationFailures:
     def check(self, address: str) -> None:
         """Overloaded if the address has reached the limit."""
         with self._lock:
-            many, ends_at = self._counted.get(_network(address), (0, 0))
+            many, ends_at = self._counted.get(client_network(address), (0, 0))
         left_us = ends_at - self._clock()
         if many >= self._most and left_us > 0:
             error = Overloaded(
@@ -39,7 +39,7 @@ class AuthenticationFailures:
 
     def record(self, address: str) -> bool:
         """Count a failure; whether it was the last one allowed."""
-        now, network = self._clock(), _network(address)
+        now, network = self._clock(), client_network(address)
         with self._lock:
             many, ends_at = self._counted.pop(network, (0, 0))
             if ends_at <= now:
@@ -50,10 +50,11 @@ class AuthenticationFailures:
         return many + 1 == self._most
 
 
-def _network(address: str) -> str:
-    """
-    >>> _network("192.0.2.7"), _network("2001:db8::7%eth0"), _network("2001:db8::ffff")
-    ('192.0.2.7', '2001:db8::/64', '2001:db8::/64')
+def client_network(address: str) -> str:
+    """The addresses that limits count as one.
+
+    >>> client_network("192.0.2.7"), client_network("2001:db8::7%eth0")
+    ('192.0.2.7', '2001:db8::/64')
     """
     found = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address) and not found.ipv4_mapped:

@@ -66,5 +66,5 @@ def operations_of(word: str) -> frozenset[Operation]:
         return frozenset({Operation(word)})
     raise BadRequest(
         f"'{word[:40]}' is neither a role nor an operation",
-        hint=f"there are: {', '.join(WORDS)}.",
+        hint=f"available roles and operations: {', '.join(WORDS)}.",
     )

@@ -75,7 +75,7 @@ def create_token(
         operations_of(word)
     on = [str(read_object(text)) for text in request.on]
     if len(request.name) > NAME_MAX or not request.name.isprintable():
-        raise BadRequest(f"a token's name has at most {NAME_MAX} characters")
+        raise BadRequest(f"the name of a token must have at most {NAME_MAX} printable characters")
     secret, id = new_secret(TOKEN_PREFIX), secrets.token_hex(4)
     encode = msgspec.json.encode
     db.execute(

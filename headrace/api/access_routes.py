@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from headrace.access.audit_log import AuditLogVerification
+from headrace.access.audit_log import AuditLog, AuditLogVerification
 from headrace.access.operation import Operation
 from headrace.access.token import NewToken, Token, TokenRequest
 from headrace.access.user import Grant, User
 from headrace.api import sessions, users
 from headrace.api.access_shapes import (
-    AuditLog,
     GrantList,
     GrantRequest,
     OkResponse,

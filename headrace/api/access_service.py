@@ -10,7 +10,7 @@ from typing import Protocol
 from headrace.access.audit_log import (
     NEWEST,
     Actor,
-    AuditLogEntry,
+    AuditLog,
     AuditLogFilter,
     AuditLogVerification,
 )
@@ -41,8 +41,8 @@ class AccessService(Protocol):
 
     def revoke_token(self, id: str, actor: Actor) -> Token: ...
 
-    def audit_log(self, filter: AuditLogFilter = NEWEST) -> list[AuditLogEntry]:
-        """The selected entries, the newest first; those after a number the oldest first."""
+    def audit_log(self, filter: AuditLogFilter = NEWEST) -> AuditLog:
+        """The selected entries, and how many match."""
 
     def verify_audit_log(self) -> AuditLogVerification:
         """Whether every entry is unchanged since it was appended."""

@@ -1,10 +1,9 @@
-"""The JSON of users, tokens, grants, sessions and the audit log."""
+"""The JSON of users, tokens, grants and sessions."""
 
 from __future__ import annotations
 
 import msgspec
 
-from headrace.access.audit_log import AuditLogEntry
 from headrace.access.token import Token
 from headrace.access.user import Grant, User
 
@@ -46,12 +45,6 @@ class OkResponse(msgspec.Struct, frozen=True):
     """The request succeeded."""
 
     ok: bool
-
-
-class AuditLog(msgspec.Struct, frozen=True):
-    """The newest entries first."""
-
-    entries: list[AuditLogEntry]
 
 
 class SessionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -87,11 +87,11 @@ def gunzip(data: bytes, limit: int) -> bytes:
         if left < 0:
             raise too_large(limit)
         if not member.eof:
-            raise BadRequest("the body's gzip is truncated")
+            raise BadRequest("the gzip body is truncated")
         data = member.unused_data.lstrip(b"\0")
         if not data:
             return b"".join(parts)
-    raise BadRequest(f"the body's gzip has more than {GZIP_MEMBERS_MAX} members")
+    raise BadRequest(f"the gzip body has more than {GZIP_MEMBERS_MAX} members")
 
 
 def split(data: bytes, media: str = "") -> list[bytes]:

@@ -1,8 +1,8 @@
 """The client of a project that runs in another process, over HTTP.
 
-`Remote` is a Service: answers and errors have the same types as on the server, so the command line
-does not know the difference. Events are not lost: a send that the server refuses with 429 or 503 is
-retried for a limited time, and a record is sent byte for byte.
+`RemoteService` is a Service: answers and errors have the same types as on the server, so the
+command line does not know the difference. Events are not lost: a send that the server refuses with
+429 or 503 is retried for a limited time, and a record is sent byte for byte.
 tests/api/test_client.py calls each method and raises each error.
 """
 
@@ -22,7 +22,7 @@ import msgspec
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
 from headrace.api.body import JSON, NDJSON, OCTET_STREAM, is_json
-from headrace.api.errors import ErrorShape
+from headrace.api.errors import ErrorBody
 from headrace.api.get_request import A, GetRequest, path_and_query, response_type
 from headrace.api.remote_access import RemoteAccess
 from headrace.api.remote_rules import RemoteRuleService
@@ -47,10 +47,10 @@ _TRY_AGAIN = frozenset({429, 503})
 T = TypeVar("T")
 
 
-class Remote:
+class RemoteService:
     """A Service at a URL.
 
-    with Remote("http://127.0.0.1:8080", token) as remote:
+    with RemoteService("http://127.0.0.1:8080", token) as remote:
         remote.submit("clicks", [b'{"user":"ada"}']).result().accepted
     """
 
@@ -120,7 +120,11 @@ class Remote:
         return caller.whole_job
 
     def subscribe(
-        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
+        self,
+        text: str,
+        after: str | None = None,
+        news: Callable[[], None] = lambda: None,
+        caller: Caller = OWNER,
     ) -> RemoteSubscription:
         """One connection, whose `take` waits for the next event; `news` is not called."""
         return self._subscribe("/v1/subscribe", {"sql": text}, after)
@@ -249,22 +253,22 @@ def _decode(response: httpx.Response, answer: type[T]) -> T:
         return msgspec.json.decode(response.content, type=answer)
     except msgspec.DecodeError as error:
         raise EngineFailed(
-            f"the response of {response.url} is not one of Headrace", detail=str(error)
+            f"the response from {response.url} is not from a Headrace server", detail=str(error)
         ) from error
 
 
 def _error(response: httpx.Response) -> HeadraceError:
     """The error of a response, as the class of its condition."""
     try:
-        body = msgspec.json.decode(response.content, type=ErrorShape)
+        body = msgspec.json.decode(response.content, type=ErrorBody)
     except msgspec.DecodeError:
         return EngineFailed(
-            f"{response.url} responded with status {response.status_code} and no error"
+            f"{response.url} responded with status {response.status_code} and no Headrace error"
         )
     return error_of(body)
 
 
-def error_of(body: ErrorShape) -> HeadraceError:
+def error_of(body: ErrorBody) -> HeadraceError:
     """An error body as the class of its condition."""
     kind = _conditions().get(body.condition, EngineFailed)
     return kind(body.message, detail=body.detail, hint=body.hint, origin=body.origin)

@@ -1,4 +1,5 @@
-"""Limits of connections, in all and per client address, applied when a connection is accepted.
+"""Limits of connections, in all and per client address, applied when a connection is accepted. The
+addresses of one IPv6 network (/64) count as one, as for failed authentications.
 
 A connection is *authenticated* while it answers a request of an authenticated caller. At a limit,
 the oldest connection that is not authenticated is evicted: half-open requests, handshakes and idle
@@ -16,6 +17,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from headrace.access.failures import client_network
 from headrace.api.errors import error_bytes
 from headrace.core.errors import Overfull
 from headrace.core.time import SECOND
@@ -33,6 +35,7 @@ class AcceptedSocket(socket.socket):
     authenticated: Callable[[], bool] = staticmethod(lambda: False)
     on_close: Callable[[], None] = staticmethod(lambda: None)
     handshake_timer: asyncio.TimerHandle | None = None
+    network: str = ""  # of the client
 
     def attach(self, authenticated: Callable[[], bool]) -> None:
         """Attach the protocol: there was no TLS handshake, or it is complete."""
@@ -78,7 +81,8 @@ class Connections:
 
     def admit(self, accepted_socket: AcceptedSocket, peer: Peer) -> bool:
         """Add a connection, if there is room or another one can be evicted."""
-        here = [other for other in self._open if other[0] == peer[0]]
+        accepted_socket.network = network = client_network(peer[0])
+        here = [other for other, known in self._open.items() if known.network == network]
         if len(here) >= self._per_address and not self._evict_one(here):
             return False
         if len(self._open) >= self._most and not self._evict_one(list(self._open)):
@@ -131,7 +135,7 @@ def limit_connections(listener: Listener, http: HttpSettings) -> Connections:
     listener.connections = Connections(connections_max(http), http.connections_per_address_max)
     listener.handshake_s = http.header_timeout_us / SECOND
     error = Overfull(
-        "the server has reached its limit of connections",
+        "the server has reached its connection limit",
         hint="try again; see http.connections_max and http.connections_per_address_max.",
     )
     # Over TLS no response can be sent before the handshake.

@@ -1,6 +1,6 @@
 """One form for every error response, and one place where exceptions become responses.
 
-An exception in a handler becomes an `ErrorShape` with the status of its condition. An unexpected
+An exception in a handler becomes an `ErrorBody` with the status of its condition. An unexpected
 exception becomes InternalError with the request's id; the stack trace goes to the log under the
 same id, never to the client. tests/api/test_errors.py checks each kind of error.
 """
@@ -39,7 +39,7 @@ _PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 _log = structlog.get_logger(__name__)
 
 
-class ErrorShape(msgspec.Struct, frozen=True):
+class ErrorBody(msgspec.Struct, frozen=True):
     """An error: its condition and message, and optionally a detail, a hint and an origin."""
 
     condition: str

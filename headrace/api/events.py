@@ -37,11 +37,12 @@ async def subscribe(api: Api, request: Request) -> Response:
         raise BadRequest("the parameter sql is missing", hint="?sql=SUBSCRIBE TO view")
     after = request.headers.get("last-event-id") or None
     loop, news = asyncio.get_running_loop(), asyncio.Event()
-    about = await api.quick.run(partial(api.service.subscribed, text, caller_of(request)))
+    caller = caller_of(request)
+    about = await api.quick.run(partial(api.service.subscribed, text, caller))
     check = partial(_check, api, request, about, subscribed_name(text))
     check()
-    call = partial(api.service.subscribe, text, after, partial(wake, loop, news))
-    return EventStream(await api.subscribing.run(call), news, check)
+    call = partial(api.service.subscribe, text, after, partial(wake, loop, news), caller)
+    return EventStream(await api.subscribing.run(caller.user, call), news, check)
 
 
 def _check(api: Api, request: Request, about: Object, name: str) -> None:

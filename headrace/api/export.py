@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -42,17 +41,13 @@ def _headers(answer: Answer) -> dict[str, str]:
     }
 
 
-_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
-
-
 def csv_response(answer: Answer) -> Response:
-    from headrace.serving.answer_table import column_names, flat_rows
+    from headrace.serving.answer_table import column_names, csv_text, flat_rows
 
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(map(_harmless, column_names(answer)))
-    writer.writerows([_harmless(_cell(value)) for value in row] for row in flat_rows(answer))
+    writer.writerow(map(csv_text, column_names(answer)))
+    writer.writerows([csv_text(_cell(value)) for value in row] for row in flat_rows(answer))
     return Response(text.getvalue(), headers=_headers(answer), media_type=CSV)
 
 
@@ -60,16 +55,6 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _harmless(text: str) -> str:
-    """Escapes a text that a spreadsheet would evaluate as a formula.
-
-    >>> [_harmless(text) for text in ("=1+1", "-1.5", "-1+1", "a=b")]
-    ["'=1+1", '-1.5', "'-1+1", 'a=b']
-    """
-    formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
-    return f"'{text}" if formula else text
 
 
 def parquet_response(answer: Answer) -> Response:

@@ -158,7 +158,8 @@ def parse_request(
         elif request_type.endpoint.unknown:
             names = ", ".join(name for where, name in fields if where == "query")
             raise BadRequest(
-                request_type.endpoint.unknown.format(name=name[:40]), hint=f"there are: {names}."
+                request_type.endpoint.unknown.format(name=name[:40]),
+                hint=f"available parameters: {names}.",
             )
     if others:
         values[fields[_OTHERS].name] = others

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from headrace.api.authentication import caller_of
 from headrace.api.get_request import GetRequest, parameters_of, parse_request, response_type
-from headrace.api.handlers import Api, json_response, run_query
+from headrace.api.handlers import Api, json_response, run_query, run_read
 from headrace.api.route import Route
 
 
@@ -33,5 +33,5 @@ def get_route(request_type: type[GetRequest[Any]]) -> Route[Api]:
 async def _answer(request_type: type[GetRequest[Any]], api: Api, request: Request) -> Response:
     parsed = parse_request(request_type, request.path_params, request.query_params.multi_items())
     call = partial(parsed.readable, api.service, caller_of(request))
-    slow = request_type.endpoint.slow
-    return json_response(await (run_query(api, request, call) if slow else api.quick.run(call)))
+    run = run_query if request_type.endpoint.slow else run_read
+    return json_response(await run(api, request, call))

@@ -27,6 +27,7 @@ from headrace.api.body import Body, read_body
 from headrace.api.get_request import parse_request
 from headrace.api.limits import ConcurrencyLimit, UserLimits
 from headrace.api.resources.rows import ViewRequest
+from headrace.api.resources.status import StatusRequest
 from headrace.api.service import LocalService
 from headrace.api.shapes import AuditRequest, AuditResults, Liveness, Readiness, SendReceipt
 from headrace.api.threads import QUICK_THREADS, SLOW_THREADS, FairThreads, Threads
@@ -43,10 +44,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The context of all handlers. Queries have a thread pool of their own, shared fairly between
-    users, so that slow queries do not delay status and readiness. Rebuilds and audits have one, so
-    that no query waits for them, and so do new subscriptions, because Spark may have to start for
-    their condition.
+    """The context of all handlers. Queries, reads of resources and new subscriptions, for whose
+    condition Spark may have to start, have a thread pool each, shared fairly between users, so that
+    slow ones delay neither other users nor status, readiness and sign-in. Rebuilds and audits have
+    one, so that no query waits for them.
     """
 
     service: LocalService
@@ -59,8 +60,9 @@ class Api:
     quick: Threads = field(default_factory=lambda: Threads(QUICK_THREADS))
     slow: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
     queries: FairThreads = field(default_factory=FairThreads)
+    reads: FairThreads = field(default_factory=FairThreads)
+    subscribing: FairThreads = field(default_factory=FairThreads)
     maintenance: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
-    subscribing: Threads = field(default_factory=lambda: Threads(SLOW_THREADS))
 
 
 class AccessApi(Protocol):
@@ -97,7 +99,16 @@ async def read_view(api: Api, request: Request) -> Response:
     # A switch to a thread and back takes longer than finding a row in memory.
     plain = not (asked.since or asked.until or asked.order or asked.limit)
     found = api.service.row(asked.view, keys) if plain and (keys := asked.key_values) else None
-    return json_response(found or await api.quick.run(partial(api.service.ask, asked)))
+    return json_response(found or await run_read(api, request, partial(api.service.ask, asked)))
+
+
+async def status(api: Api, request: Request) -> Response:
+    call = partial(StatusRequest().readable, api.service, caller_of(request))
+    return json_response(await api.quick.run(call))
+
+
+async def run_read(api: Api, request: Request, call: Callable[[], T]) -> T:
+    return await api.reads.run(caller_of(request).user, call)
 
 
 async def run_query(api: Api, request: Request, call: Callable[[], T]) -> T:

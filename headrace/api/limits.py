@@ -63,7 +63,7 @@ class UserLimits:
     def query(self, user: str) -> ConcurrencyLimit:
         """Held while a query of the user runs."""
         if user not in self._gates:
-            refusal = partial(_too_many, user)
+            refusal = partial(_too_many_queries, user)
             self._gates[user] = ConcurrencyLimit(self._settings.queries_max, refusal)
         return self._gates[user]
 
@@ -74,7 +74,7 @@ class UserLimits:
         if bucket is None:
             bucket = self._buckets[user] = TokenBucket(per_second, self._clock)
         if wait_s := bucket.wait_s():
-            raise _too_fast(user, per_second, wait_s)
+            raise _rate_exceeded(user, per_second, wait_s)
         bucket.take(many)
 
 
@@ -95,14 +95,14 @@ def overloaded(most: int) -> Overloaded:
     )
 
 
-def _too_many(user: str, most: int) -> Overloaded:
+def _too_many_queries(user: str, most: int) -> Overloaded:
     return Overloaded(
         f"{user} already has {most} queries in progress",
         hint="wait until one ends, or raise access.queries_max in headrace.toml.",
     )
 
 
-def _too_fast(user: str, per_second: int, wait_s: float) -> Overloaded:
+def _rate_exceeded(user: str, per_second: int, wait_s: float) -> Overloaded:
     error = Overloaded(
         f"{user} sends more than {per_second:,} bytes a second",
         detail="nothing of this request was accepted.",

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from headrace.access.caller import Caller
 from headrace.access.object import Object, object_of
 from headrace.access.operation import Operation
-from headrace.api.authentication import authenticate
+from headrace.api.authentication import authenticate, caller_of
 from headrace.api.events import EventStream, wake
 from headrace.api.handlers import Api
 from headrace.api.read_access import may_read_all
@@ -42,8 +42,8 @@ async def live(api: Api, request: Request) -> Response:
     check()
     # A new connection gets the current state of each topic, so there is nothing to resume.
     news = asyncio.Event()
-    call = partial(wake, asyncio.get_running_loop(), news)
-    hearing = await api.quick.run(partial(api.service.live, topics, call))
+    call = partial(api.service.live, topics, partial(wake, asyncio.get_running_loop(), news))
+    hearing = await api.subscribing.run(caller_of(request).user, call)
     return EventStream(ReadableSubscription(hearing, who), news, check)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.inspect import DataclassType, Field, StructType, Type, multi_type_info
 
-from headrace.api.errors import ErrorShape
+from headrace.api.errors import ErrorBody
 from headrace.api.needs import PUBLIC
 from headrace.api.parameter import Parameter
 from headrace.api.route import Route
@@ -26,7 +26,7 @@ _REFERENCE = "#/components/schemas/{name}"
 
 
 def document(routes: Sequence[Route[Any]]) -> dict[str, Any]:
-    types = [ErrorShape, *(type for route in routes for type in _types(route))]
+    types = [ErrorBody, *(type for route in routes for type in _types(route))]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     for name, fields in _sent(route.response for route in routes):
         components[name]["required"] = fields

@@ -14,13 +14,13 @@ import msgspec
 from headrace.access.audit_log import (
     NEWEST,
     Actor,
-    AuditLogEntry,
+    AuditLog,
     AuditLogFilter,
     AuditLogVerification,
 )
 from headrace.access.token import NewToken, Token, TokenRequest
 from headrace.access.user import Grant, User
-from headrace.api.access_shapes import AuditLog, GrantList, OkResponse, TokenList, UserList
+from headrace.api.access_shapes import GrantList, OkResponse, TokenList, UserList
 
 
 class RemoteAccess:
@@ -66,10 +66,10 @@ class RemoteAccess:
         found: Token = self._ask(Token, "POST", path)
         return found
 
-    def audit_log(self, filter: AuditLogFilter = NEWEST) -> list[AuditLogEntry]:
+    def audit_log(self, filter: AuditLogFilter = NEWEST) -> AuditLog:
         params = msgspec.to_builtins(filter)
         found: AuditLog = self._ask(AuditLog, "GET", "/v1/audit-log", params=params)
-        return found.entries
+        return found
 
     def verify_audit_log(self) -> AuditLogVerification:
         found: AuditLogVerification = self._ask(AuditLogVerification, "GET", "/v1/audit-log/verify")

@@ -37,7 +37,7 @@ class RemoteSubscription:
             if not self._response.is_success:
                 self._response.read()
         except httpx.HTTPError as error:
-            raise _broken(error) from error
+            raise _connection_lost(error) from error
         if not self._response.is_success:
             raise refused(self._response)
         self.ended = False
@@ -56,7 +56,7 @@ class RemoteSubscription:
                 else:
                     fields = {}
         except httpx.HTTPError as error:
-            raise _broken(error) from error
+            raise _connection_lost(error) from error
         self.ended = True
         return []
 
@@ -82,7 +82,7 @@ def _lines(response: httpx.Response) -> Iterator[str]:
             yield line.decode()
 
 
-def _broken(error: httpx.HTTPError) -> Unavailable:
+def _connection_lost(error: httpx.HTTPError) -> Unavailable:
     return Unavailable(
-        "the connection of the subscription broke", detail=f"{type(error).__name__}: {error}"
+        "the subscription lost its connection", detail=f"{type(error).__name__}: {error}"
     )

@@ -89,7 +89,7 @@ ROUTES: tuple[Route[Api], ...] = (
         subscribe, SubscriptionEvent, media=EVENTS_MEDIA, parameters=(_SQL, _AFTER),
         needs=reads(NAMED),
     ),
-    get_route(StatusRequest),
+    replace(get_route(StatusRequest), handler=handlers.status),
     get_route(DeadLettersRequest),
     Route(
         "POST", "/v1/views/{view}/rebuild", "rebuild",

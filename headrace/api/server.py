@@ -126,11 +126,11 @@ def bind(host: str, port: int) -> Listener:
     except (OSError, OverflowError) as error:
         if listening:
             listening.close()
-        raise _refusal(error, host, port) from error
+        raise _bind_error(error, host, port) from error
     return listening
 
 
-def _refusal(error: OSError | OverflowError, host: str, port: int) -> HeadraceError:
+def _bind_error(error: OSError | OverflowError, host: str, port: int) -> HeadraceError:
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return PortInUse(
             f"port {port} is in use by another process",

@@ -1,8 +1,8 @@
 """The interface of a project, whether it runs in this process, in another one, or is stopped.
 
-Three classes implement it: `run.instance.Instance` (running in this process), `api.client.Remote`
-(running in another) and `run.offline.Offline` (stopped). The HTTP routes and the command line use
-only this.
+Three classes implement it: `run.instance.Instance` (running in this process),
+`api.client.RemoteService` (running in another) and `run.offline.Offline` (stopped). The HTTP routes
+and the command line use only this.
 """
 
 from __future__ import annotations
@@ -78,10 +78,14 @@ class Service(Protocol):
         """
 
     def subscribe(
-        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
+        self,
+        text: str,
+        after: str | None = None,
+        news: Callable[[], None] = lambda: None,
+        caller: Caller = OWNER,
     ) -> OpenSubscription:
         """Subscribe to a view's panes or a stream's rows after that id; `news` is called when there
-        are some.
+        are some. What Spark computes of them waits for its turn among the caller's queries.
         """
 
     def ready(self) -> tuple[bool, str]:

@@ -25,7 +25,7 @@ from headrace.core.time import SECOND
 async def open_session(api: AccessApi, request: Request) -> Response:
     body = await decode_body(api, request, SessionRequest)
     if (body.token is None) == (body.code is None):
-        raise BadRequest("a session requires a token or a code, and not both")
+        raise BadRequest("a session requires either a token or a code")
     return await api.quick.run(partial(_open, api, request, body))
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from headrace.api.client import TOKEN_VARIABLE, Remote, error_of
-from headrace.api.errors import ErrorShape
+from headrace.api.client import TOKEN_VARIABLE, RemoteService, error_of
+from headrace.api.errors import ErrorBody
 from headrace.api.remote_subscription import RemoteSubscription
 from headrace.core.errors import Unavailable
 from headrace.serving.subscriber import END, FAILED, SLOW
@@ -40,12 +40,12 @@ def subscribe(
     The default token is the one in HEADRACE_TOKEN. An error in the text is raised at once; later,
     only errors that a retry cannot fix.
     """
-    with Remote(url, token or os.environ.get(TOKEN_VARIABLE)) as remote:
+    with RemoteService(url, token or os.environ.get(TOKEN_VARIABLE)) as remote:
         yield from subscribe_remote(remote, text, after, retry_s, sleep)
 
 
 def subscribe_remote(
-    remote: Remote,
+    remote: RemoteService,
     text: str,
     after: str | None = None,
     retry_s: float = RETRY_S,
@@ -57,7 +57,7 @@ def subscribe_remote(
         try:
             for heard in hearing.poll():
                 if heard.event == FAILED:
-                    raise error_of(msgspec.convert(heard.data, ErrorShape))
+                    raise error_of(msgspec.convert(heard.data, ErrorBody))
                 after = heard.id or after
                 if heard.event not in (SLOW, END):
                     yield msgspec.to_builtins(heard)
@@ -69,7 +69,7 @@ def subscribe_remote(
         hearing = _reconnect(remote, text, after) or hearing
 
 
-def _reconnect(remote: Remote, text: str, after: str | None) -> RemoteSubscription | None:
+def _reconnect(remote: RemoteService, text: str, after: str | None) -> RemoteSubscription | None:
     try:
         return remote.subscribe(text, after)
     except Unavailable:

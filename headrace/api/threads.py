@@ -1,7 +1,8 @@
 """Thread pools of fixed size for blocking calls; calls above the limit are refused with Overloaded.
 
-Queries share their threads fairly between users: no user has more than a share of them, so that one
-user's slow queries do not delay those of others. tests/api/test_threads.py checks it.
+Queries, reads and new subscriptions share their threads fairly between users: no user has more than
+a share of them, so that one user's slow calls do not delay those of others.
+tests/api/test_threads.py checks it.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Threads:
 
 
 class FairThreads:
-    """Runs queries, each user's in turn. For one event loop."""
+    """Runs blocking calls, each user's in turn. For one event loop."""
 
     def __init__(self) -> None:
         self._turns = FairQueue(QUERY_THREADS, QUERY_SHARE, WAITING_MAX)

@@ -24,14 +24,14 @@ def check_tls(http: HttpSettings) -> None:
         if not path:
             raise BadSetting(f"{name} is missing", hint="HTTPS requires a certificate and its key.")
         if not Path(path).is_file():
-            raise BadSetting(f"the file of {name} does not exist: {path}")
+            raise BadSetting(f"the file in {name} does not exist: {path}")
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(http.tls_cert, http.tls_key)
     except (OSError, ssl.SSLError) as error:
         raise BadSetting(
-            "the certificate and key of http.tls_cert and http.tls_key cannot be used",
+            "the certificate in http.tls_cert and the key in http.tls_key cannot be loaded",
             detail=str(error),
-            hint="both are PEM files, and the key belongs to the certificate.",
+            hint="both must be PEM files, and the key must belong to the certificate.",
         ) from error
 
 

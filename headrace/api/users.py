@@ -18,7 +18,6 @@ from headrace.access.object import EVERYTHING
 from headrace.access.operation import Operation
 from headrace.access.token import TokenRequest
 from headrace.api.access_shapes import (
-    AuditLog,
     GrantList,
     GrantRequest,
     OkResponse,
@@ -100,7 +99,7 @@ async def revoke_token(api: AccessApi, request: Request) -> Response:
 
 async def audit_log(api: AccessApi, request: Request) -> Response:
     call = partial(api.access.audit_log, _audit_log_filter(query_parameters(request)))
-    return json_response(AuditLog(await api.quick.run(call)))
+    return json_response(await api.quick.run(call))
 
 
 async def verify_audit_log(api: AccessApi, request: Request) -> Response:

@@ -44,7 +44,7 @@ def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> A
         pairs = zip_longest(one, other)
         found += [sentence for pair in pairs if (sentence := _difference(view, *pair))]
     examples, note = tuple(found[:EXAMPLES]), _note(view, apart)
-    return AuditResult(view.name, len(expected), len(found), examples, note)
+    return AuditResult(view.name, len(expected), len(found), examples, note, len(found))
 
 
 def _near(output: OutputPlan, n: int, rows: Iterable[Sequence[Any]]) -> dict[float, float]:
@@ -68,9 +68,11 @@ def _rounded_apart(view: ViewPlan, rows: Iterable[Sequence[Any]]) -> bool:
 
 def _note(view: ViewPlan, apart: int) -> str:
     rough = [output.name for output in view.outputs if not _comparable(output)]
-    notes = [f"not compared, being estimates: {', '.join(rough)}"] if rough else []
+    notes = []
+    if rough:
+        notes.append(f"columns not compared, because they are estimates: {', '.join(rough)}")
     if apart:
-        notes.append(f"not compared, differing in the last bits of a key: {apart:,}")
+        notes.append(f"rows not compared, because a key differs in its last bits: {apart:,}")
     return "; ".join(notes)
 
 
@@ -159,7 +161,7 @@ def _difference(
     if ours is None or theirs is None:
         shown, missing = (
             ours or theirs,
-            "DuckDB has it" if ours is None else "DuckDB does not have it",
+            "found only by DuckDB" if ours is None else "not found by DuckDB",
         )
         return f"{_shown(view, shown)}: {missing}"
     for n, output in enumerate(view.outputs):
@@ -168,7 +170,8 @@ def _difference(
         tolerance = ERRORS_MAX * estimate.error if estimate and rough else None
         read = _read if nested(output.type) or output.type == "VARIANT" else _plain
         if _comparable(output) and not values_equal(read(ours[n]), read(theirs[n]), tolerance):
-            return f"{_shown(view, ours)}: {output.name} is {ours[n]}, DuckDB says {theirs[n]}"
+            values = f"{output.name} is {ours[n]}, but DuckDB computed {theirs[n]}"
+            return f"{_shown(view, ours)}: {values}"
     return None
 
 

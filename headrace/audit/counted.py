@@ -7,6 +7,7 @@ events behind each row.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,14 @@ import msgspec
 from headrace.audit.events import name_events
 from headrace.audit.limits import within_time
 from headrace.audit.oracle import connect, live_view
-from headrace.audit.view_row import ViewRow, check_traceable, key_outputs, positions_by_key
-from headrace.compile.plan import Plan, StreamPlan, ViewPlan
+from headrace.audit.view_row import (
+    ViewRow,
+    check_traceable,
+    key_outputs,
+    positions_by_key,
+    stored_keys,
+)
+from headrace.compile.plan import OutputPlan, Plan, StreamPlan, ViewPlan
 from headrace.core.errors import Unsupported
 from headrace.core.event import STATUS, EventStatus
 from headrace.define.functions import FunctionDefinition
@@ -40,12 +47,15 @@ class OneEvent:
     seconds_max: float
 
 
-def counted_rows(event: OneEvent, store: DatabaseStore, view: str) -> list[ViewRow]:
-    """The rows of a view in which the event counts, as they are now; an error says why not."""
+def counted_rows(event: OneEvent, store: DatabaseStore, view: str) -> tuple[list[ViewRow], int]:
+    """The first rows of a view in which the event counts, as they are now, and how many there are;
+    an error says why not.
+    """
     with store.read() as db:
         live = live_view(db, view)
     check_traceable(live)
-    return [_cell(store, live, stored) for stored in _keys(event, live)]
+    keys = _keys(event, live)
+    return [_row(store, ViewRow(live, stored, None)) for stored in keys[:ROWS_MAX]], len(keys)
 
 
 def _keys(event: OneEvent, view: ViewPlan) -> list[tuple[Any, ...]]:
@@ -59,11 +69,11 @@ def _keys(event: OneEvent, view: ViewPlan) -> list[tuple[Any, ...]]:
         with within_time(connection, event.seconds_max):
             connection.register("_one", event.record)
             name_events(connection, event.stream, "_one", f"{STATUS} = {int(EventStatus.EVENT)}")
-            asked = f"SELECT DISTINCT {keys} FROM ({sql}) AS c({names}) LIMIT {ROWS_MAX}"
+            asked = f"SELECT DISTINCT {keys} FROM ({sql}) AS c({names})"
             rows = connection.execute(asked).fetchall()
     except duckdb.Error as error:
         raise Unsupported(
-            f"DuckDB cannot follow the definition of view '{view.name}'",
+            f"DuckDB cannot evaluate the definition of view '{view.name}'",
             detail=str(error).splitlines()[0],
         ) from error
     finally:
@@ -71,13 +81,20 @@ def _keys(event: OneEvent, view: ViewPlan) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) if view.keys else () for row in rows), key=repr)
 
 
-def _cell(store: DatabaseStore, view: ViewPlan, stored: tuple[Any, ...]) -> ViewRow:
-    """The row with these keys."""
-    conditions = [
-        Condition(output, "IS", value)
-        for output, value in zip(key_outputs(view), stored, strict=True)
-    ]
-    whole = msgspec.structs.replace(view, order=(), limit=None)
+def _row(store: DatabaseStore, asked: ViewRow) -> ViewRow:
+    """The row with these keys; doubles are compared as an audit compares them."""
+    pairs = zip(asked.keys, asked.stored, strict=True)
+    conditions = [condition for pair in pairs for condition in _conditions(*pair)]
+    whole = msgspec.structs.replace(asked.view, order=(), limit=None)
     with store.read() as db:
         rows = read_view_rows(db, whole, conditions)
-    return ViewRow(view, stored, rows[0] if rows else None)
+    found = next((tuple(row) for row in rows if asked.same_keys(row)), None)
+    return ViewRow(asked.view, stored_keys(asked.view, found), found) if found else asked
+
+
+def _conditions(output: OutputPlan, value: Any) -> list[Condition]:
+    """The values that may be this one; of a double a range of values near it."""
+    if not isinstance(value, float) or not math.isfinite(value):
+        return [Condition(output, "IS", value)]
+    margin = 1e-8 * abs(value) + 1e-11
+    return [Condition(output, ">=", value - margin), Condition(output, "<=", value + margin)]

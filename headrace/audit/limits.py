@@ -20,13 +20,13 @@ def within_time(connection: Any, seconds_max: float) -> Iterator[None]:
     try:
         yield
     except duckdb.InterruptException as error:
-        raise too_long(seconds_max) from error
+        raise search_timeout(seconds_max) from error
     finally:
         timer.cancel()
 
 
-def too_long(seconds_max: float) -> LimitReached:
+def search_timeout(seconds_max: float) -> LimitReached:
     return LimitReached(
-        f"looking for the events took longer than {seconds_max:g} s",
+        f"the search for the events timed out after {seconds_max:g} seconds",
         hint="raise query.seconds_max.",
     )

@@ -61,7 +61,7 @@ def audit_view(
         return AuditResult(view.name, 0, 0, note=f"not compared: {reason}")
     except duckdb.Error as error:
         why = str(error).splitlines()[0]
-        return AuditResult(view.name, 0, 0, note=f"not compared: DuckDB cannot follow it: {why}")
+        return AuditResult(view.name, 0, 0, note=f"not compared: DuckDB cannot evaluate it: {why}")
     finally:
         connection.close()
     many = sum(one.events for one in shed)

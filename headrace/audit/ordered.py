@@ -34,15 +34,15 @@ def check_comparable(plan: ViewPlan, select: exp.Select) -> None:
     if plan.carry and plan.carry.processor:
         raise NotComparable("a processor is written in Python")
     if plan.carry and plan.carry.match:
-        raise NotComparable("DuckDB has no patterns")
+        raise NotComparable("DuckDB does not support patterns")
     for over in select.find_all(exp.Window):
         if type(over.this) not in _RUNNING:
-            raise NotComparable(f"DuckDB has no {over.this.name.lower()}")
+            raise NotComparable(f"DuckDB does not support {over.this.name.lower()}")
     call = next((node for node in select.find_all(exp.Anonymous) if is_ordered(node)), None)
     if call and (select.args.get("joins") or select.args.get("laterals")):
-        raise NotComparable("its events are numbered after a join")
+        raise NotComparable("the audit does not support count or punctuated windows over a join")
     if call and call.name.lower() == "punctuated_window" and len(call.expressions) > 1:
-        raise NotComparable("a punctuated window has limits")
+        raise NotComparable("DuckDB does not support punctuated windows with limits")
 
 
 def ordered_over(node: exp.Window) -> exp.Expr:

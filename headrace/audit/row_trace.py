@@ -17,7 +17,7 @@ from typing import Any
 from headrace.audit.compare import compare
 from headrace.audit.duck import oracle_sql
 from headrace.audit.events import name_events, records_name, register_records, shed_positions
-from headrace.audit.limits import too_long, within_time
+from headrace.audit.limits import search_timeout, within_time
 from headrace.audit.oracle import connect
 from headrace.audit.view_row import ViewRow, event_positions_sql, find_row
 from headrace.compile.plan import Plan, StreamPlan
@@ -83,7 +83,7 @@ class RowTrace:
     def run(self, sql: str, values: Sequence[Any] = ()) -> Any:
         """Run a statement. One that takes too long is interrupted; none begins after the time."""
         if time.monotonic() >= self._deadline:
-            raise too_long(self.seconds_max)
+            raise search_timeout(self.seconds_max)
         return self.connection.execute(sql, list(values))
 
     def fetch(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
@@ -115,16 +115,16 @@ class RowTrace:
         return next((tuple(row) for row in rows if view_row.same_keys(row)), None)
 
     def agreement(self, events: int) -> tuple[bool, str]:
-        """Whether exactly these events give the answer's row."""
+        """Whether exactly these events produce the served row."""
         view_row, made = self.snapshot.view_row, self.row(f"NOT {PASSED}")
         answer = [view_row.answer] if view_row.answer else []
         found = compare(view_row.view, answer, [made] if made else [])
-        which = "this event gives" if events == 1 else f"these {events:,} events give"
+        which = "this event" if events == 1 else f"these {events:,} events"
         if found.differences:
-            return False, f"{which} the answer's row: no: {found.examples[0]}"
+            return False, f"recomputed from {which}, the row differs: {found.examples[0]}"
         if view_row.answer is None:
-            return True, f"there is no such row, and {which} none: yes"
-        return True, f"{which} the answer's row: yes"
+            return True, f"there is no such row, also when recomputed from {which}"
+        return True, f"recomputed from {which}, the row is the same"
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def open_trace(
             yield traced
     except duckdb.Error as error:
         raise Unsupported(
-            f"DuckDB cannot follow the definition of view '{view.name}'",
+            f"DuckDB cannot evaluate the definition of view '{view.name}'",
             detail=str(error).splitlines()[0],
             hint="only Spark supports a part of it; read its events with `headrace query`.",
         ) from error

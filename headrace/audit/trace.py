@@ -30,7 +30,7 @@ class TracedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str | None = None  # of a dead letter
 
 
-class OmittedRecords(msgspec.Struct, frozen=True):
+class SkippedRecords(msgspec.Struct, frozen=True):
     """Records that are not behind the row, all for one reason; some are only counted."""
 
     reason: str
@@ -46,7 +46,7 @@ class Why(msgspec.Struct, frozen=True):
     row: dict[str, Any] | None  # as it is answered; None if there is no such row
     events: int
     listed: list[TracedRecord]
-    left_out: list[OmittedRecords]
+    left_out: list[SkippedRecords]
     agrees: bool  # whether a second engine makes the row of exactly these events
     sentence: str
     as_of: dict[str, AsOf]

@@ -108,22 +108,22 @@ def check_traceable(view: ViewPlan) -> None:
     """Refuse a view whose rows cannot be traced: an event does not count by itself, or a key is
     hidden.
     """
-    if reason := _unnameable(view):
+    if reason := _untraceable_reason(view):
         raise Unsupported(
             f"the events behind a row of '{view.name}' cannot be traced: {reason}",
-            hint="ask for the stream's events of that key with `headrace query`.",
+            hint="query the stream's events of that key with `headrace query`.",
         )
     shown = {output.key for output in view.outputs}
     hidden = [key for key in view.keys if key.column not in shown]
     if hidden:
         names = ", ".join("its window" if key.window else key.sql for key in hidden)
         raise Unsupported(
-            f"a row of '{view.name}' cannot be traced: it does not show all that it is grouped by",
+            f"a row of '{view.name}' cannot be traced: its SELECT omits grouping columns",
             hint=f"add to its SELECT: {names}.",
         )
 
 
-def _unnameable(view: ViewPlan) -> str | None:
+def _untraceable_reason(view: ViewPlan) -> str | None:
     """Why a row is not made of events that count by themselves; None if it is."""
     carry = view.carry
     if view.join:
@@ -136,8 +136,8 @@ def _unnameable(view: ViewPlan) -> str | None:
     if carry and carry.match:
         return "its rows are found by a pattern or a threshold"
     if key := next((output for output in key_outputs(view) if nested(output.type)), None):
-        return f"'{key.name}', which it is grouped by, is {key.type}"
-    return "it has running values" if carry else None
+        return f"its grouping column '{key.name}' is of type {key.type}"
+    return "it has running aggregates" if carry else None
 
 
 def _check_start(view: ViewPlan, start_us: int) -> None:
@@ -146,7 +146,7 @@ def _check_start(view: ViewPlan, start_us: int) -> None:
     if starts and start_us not in starts:
         raise BadRequest(
             f"no window of view '{view.name}' starts at {iso(start_us)}",
-            hint=f"near it is a start at {' and at '.join(map(iso, starts))}.",
+            hint=f"nearest window starts: {', '.join(map(iso, starts))}.",
         )
 
 
@@ -185,7 +185,7 @@ def _timestamp_us(text: str) -> int:
 def _next(window: str) -> str:
     """The timestamp just after the start of a window."""
     if (start_us := _timestamp_us(window)) == LAST:
-        raise BadRequest(f"no window starts at '{window}', the end of time")
+        raise BadRequest(f"no window starts at '{window}', the last valid timestamp")
     return iso(start_us + 1)
 
 

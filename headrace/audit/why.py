@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import Any
 
 from headrace.audit.row_trace import PASSED, ROW, RowTrace
-from headrace.audit.trace import OmittedRecords, TracedRecord, Why
+from headrace.audit.trace import SkippedRecords, TracedRecord, Why
 from headrace.core.event import (
     ARRIVED_AT,
     LATE,
@@ -33,7 +33,7 @@ DUPLICATE = "duplicate of an event behind this row"
 DUPLICATES = "duplicate of other events"
 DEAD_LETTER = "dead letter that mentions this key"
 DEAD_LETTERS = "dead letter"
-WAITING = "not yet taken by speed"
+WAITING = "not yet processed by speed"
 
 
 def explain_row(traced: RowTrace, waiting: int, limit: int) -> Why:
@@ -43,7 +43,7 @@ def explain_row(traced: RowTrace, waiting: int, limit: int) -> Why:
     ((events,),) = traced.fetch(f"SELECT count(*) FROM {ROW} WHERE NOT {PASSED}")
     listed = _listed(traced, f"SELECT * FROM {ROW} WHERE NOT {PASSED}", limit)
     left_out = [*_events_left_out(traced, limit), *_others_left_out(traced, limit)]
-    left_out += [OmittedRecords(WAITING, waiting, [])] if waiting else []
+    left_out += [SkippedRecords(WAITING, waiting, [])] if waiting else []
     agrees, sentence = traced.agreement(events)
     return Why(
         view_row.view.name,
@@ -75,7 +75,7 @@ def _sort_out(traced: RowTrace) -> None:
     )
 
 
-def _events_left_out(traced: RowTrace, limit: int) -> Iterator[OmittedRecords]:
+def _events_left_out(traced: RowTrace, limit: int) -> Iterator[SkippedRecords]:
     counts = dict(traced.fetch("SELECT reason, count(*) FROM _sorted GROUP BY reason"))
     for reason in (SHED, FILTERED, JOINED):
         if reason in counts:
@@ -83,13 +83,13 @@ def _events_left_out(traced: RowTrace, limit: int) -> Iterator[OmittedRecords]:
             records = (
                 f"SELECT * FROM {traced.records} JOIN ({places}) USING ({PARTITION}, {OFFSET})"
             )
-            yield OmittedRecords(reason, counts[reason], _listed(traced, records, limit))
+            yield SkippedRecords(reason, counts[reason], _listed(traced, records, limit))
     for reason in (OTHER, NOWHERE):
         if reason in counts:
-            yield OmittedRecords(reason, counts[reason], [])
+            yield SkippedRecords(reason, counts[reason], [])
 
 
-def _others_left_out(traced: RowTrace, limit: int) -> Iterator[OmittedRecords]:
+def _others_left_out(traced: RowTrace, limit: int) -> Iterator[SkippedRecords]:
     # A duplicate has the bytes of its original; a dead letter cannot be read, but searched.
     same = f"{RAW} IN (SELECT {RAW} FROM {ROW})"
     yield from _split(traced, EventStatus.DUPLICATE, same, (DUPLICATE, DUPLICATES), limit)
@@ -99,15 +99,15 @@ def _others_left_out(traced: RowTrace, limit: int) -> Iterator[OmittedRecords]:
 
 def _split(
     traced: RowTrace, status: EventStatus, mine: str, reasons: tuple[str, str], limit: int
-) -> Iterator[OmittedRecords]:
+) -> Iterator[SkippedRecords]:
     """The records of a status: those that are of this row, which are listed, and the others."""
     records = f"FROM {traced.records} WHERE {STATUS} = {int(status)}"
     ((own, all),) = traced.fetch(f"SELECT count(*) FILTER (WHERE {mine}), count(*) {records}")
     if own:
         listed = _listed(traced, f"SELECT * {records} AND ({mine})", limit)
-        yield OmittedRecords(reasons[0], own, listed)
+        yield SkippedRecords(reasons[0], own, listed)
     if all > own:
-        yield OmittedRecords(reasons[1], all - own, [])
+        yield SkippedRecords(reasons[1], all - own, [])
 
 
 def _words(traced: RowTrace) -> list[str]:

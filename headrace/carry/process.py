@@ -33,6 +33,7 @@ from headrace.core.event import (
     STATE,
     TIME,
 )
+from headrace.log.plain_values import datetime_of, python_values
 
 Marks = Sequence[tuple[int, int | None]]  # group, watermark at its end
 PLACE = (PARTITION, OFFSET, ARRIVED_AT, LATE, LATENESS)
@@ -94,7 +95,7 @@ class _Processing:
         return self.decoder.decode(msgspec.json.encode(state))
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        columns = {name: batch[name].to_pylist() for name in batch.schema.names}
+        columns = {name: python_values(batch[name]) for name in batch.schema.names}
         for key, lower, upper in runs(batch[KEY]):
             if key != self.key:
                 self.end_key()
@@ -111,7 +112,7 @@ class _Processing:
     def resume(self, columns: dict[str, list[Any]], row: int) -> None:
         state, place, timer = msgspec.json.decode(columns[STATE][row])
         self.state = self.decoder.decode(msgspec.json.encode(state))
-        self.place = (*place[:2], _moment(place[2]), *place[3:])
+        self.place = (*place[:2], None if place[2] is None else datetime_of(place[2]), *place[3:])
         self.timers = Timers(timer)
         self.last = (columns[TIME][row], columns[SEQ][row])
 
@@ -148,12 +149,13 @@ class _Processing:
         """Fire the timer as long as it is due at `until_us`, which came in group `cut`."""
         while (us := self.timers.moment_us) is not None and us <= until_us:
             self.timers.clear()
-            rows = self.body.on_timer(self.state, _moment(us), self.timers)
+            rows = self.body.on_timer(self.state, datetime_of(us), self.timers)
             self.made(rows, self.group(us, cut))
             self.last = max(self.last or (us, -1), (us, -1))
             if self.timers.moment_us is not None and self.timers.moment_us <= us:
                 raise BadDefinition(
-                    f"processor '{self.plan.name}' set a timer that is not after the one that fired"
+                    f"processor '{self.plan.name}' set a timer that is not later than the one that "
+                    "fired"
                 )
 
     def made(self, rows: Iterable[tuple[Any, ...]] | None, cut: int) -> None:
@@ -161,8 +163,8 @@ class _Processing:
         for row in rows or ():
             if len(row) != len(self.plan.outputs):
                 raise BadDefinition(
-                    f"processor '{self.plan.name}' made a row of {len(row)} values, "
-                    f"and it has {len(self.plan.outputs)} columns"
+                    f"processor '{self.plan.name}' returned a row of {len(row)} values, "
+                    f"expected {len(self.plan.outputs)}"
                 )
             self.outputs.append((*row, *self.place, cut))
         self.state = self.kept(self.state)
@@ -198,10 +200,6 @@ class _Processing:
             for f in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-
-def _moment(us: int | None) -> datetime | None:
-    return None if us is None else _EPOCH + us * _MICROSECOND
 
 
 def _us(moment: datetime | None) -> int | None:

@@ -7,12 +7,12 @@ FILTER, OVER. So one row serves GROUP BY and windows alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 
 from headrace.certified.casts import cast, wrapped
 from headrace.certified.operators import truth
-from headrace.certified.typed import TypedSql, combine, not_available
+from headrace.certified.typed import ORDER_BY_PART, TypedSql, combine, not_available
 from headrace.certified.types import (
     DIGITS_MAX,
     DOUBLE,
@@ -26,13 +26,16 @@ from headrace.certified.types import (
     is_numeric,
 )
 from headrace.core.aggregate import SYNONYMS as OF_VIEWS
+from headrace.core.errors import BadQuery
 
+# Decimals of which 10^10 are added within 38 digits.
+SUMMED_DIGITS_MAX = DIGITS_MAX - 10
 Over = Callable[[str], str]  # DuckDB's call -> the same with the modifiers of the query
 Make = Callable[[Sequence[TypedSql], Over], TypedSql]
 
 
 @dataclass(frozen=True, slots=True)
-class OrderItem:
+class OrderByItem:
     """An item of WITHIN GROUP (ORDER BY …)."""
 
     value: TypedSql
@@ -40,7 +43,7 @@ class OrderItem:
     sql: str
 
 
-MakeOrdered = Callable[[Sequence[TypedSql], Sequence[OrderItem], bool, Over], TypedSql]
+MakeOrdered = Callable[[Sequence[TypedSql], Sequence[OrderByItem], bool, Over], TypedSql]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ def _number(value: TypedSql) -> TypedSql:
     if value.type in (STRING, VOID):
         return cast(value, DOUBLE)
     if not is_numeric(value.type):
-        raise not_available(f"an aggregate of {value.type} that needs numbers")
+        raise not_available(f"a numeric aggregate of {value.type}")
     return value
 
 
@@ -72,11 +75,12 @@ def _count(given: Sequence[TypedSql], over: Over) -> TypedSql:
     if not given:
         return TypedSql(over("count(*)"), "BIGINT")
     if unequal := next((value.type for value in given if not can_group(value.type)), None):
-        raise not_available(f"count of {unequal}", "count the rows in which it IS NOT NULL.")
+        raise not_available(f"count of {unequal}", "write count(*) FILTER (WHERE … IS NOT NULL).")
     known = " AND ".join(f"{value.sql} IS NOT NULL" for value in given)
     values = ", ".join(value.sql for value in given)
     what = values if len(given) == 1 else f"CASE WHEN {known} THEN row({values}) END"
-    return combine(given, over(f"count({what})"), "BIGINT")
+    # Only whether a value is NULL matters, so its last digits do not.
+    return combine((replace(v, rounded=None) for v in given), over(f"count({what})"), "BIGINT")
 
 
 def _sum(given: Sequence[TypedSql], over: Over) -> TypedSql:
@@ -87,8 +91,19 @@ def _sum(given: Sequence[TypedSql], over: Over) -> TypedSql:
     if is_decimal(value.type):
         digits, scale = digits_of(value.type)
         type = f"DECIMAL({min(digits + 10, DIGITS_MAX)},{scale})"
-        return value.as_type(f"TRY_CAST({over(f'sum({value.sql})')} AS {type})", type)
+        return value.as_type(f"TRY_CAST({_decimal_sum(value, over)} AS {type})", type)
     return value.as_type(over(f"sum({cast(value, DOUBLE).sql})"), DOUBLE)
+
+
+def _decimal_sum(value: TypedSql, over: Over) -> str:
+    """The sum of decimals, NULL where Spark has no digits for it."""
+    digits, scale = digits_of(value.type)
+    if digits <= SUMMED_DIGITS_MAX:
+        return over(f"sum({value.sql})")
+    # DuckDB's sum fails beyond 128 bits, so the digits are added as an integer of any size.
+    whole = f"CAST(replace(CAST({value.sql} AS VARCHAR), '.', '') AS BIGNUM)"
+    total = f"CAST({over(f'sum({whole})')} AS VARCHAR)"
+    return f"spark_multiply({total}, '1e-{scale}', {DIGITS_MAX}, {scale})"
 
 
 def _avg(given: Sequence[TypedSql], over: Over) -> TypedSql:
@@ -97,7 +112,7 @@ def _avg(given: Sequence[TypedSql], over: Over) -> TypedSql:
         return value.as_type(over(f"avg({cast(value, DOUBLE).sql})"), DOUBLE)
     digits, scale = digits_of(value.type)
     digits, scale = min(digits + 4, DIGITS_MAX), min(scale + 4, DIGITS_MAX)
-    sides = [over(f"sum({value.sql})"), over(f"count({value.sql})")]
+    sides = [_decimal_sum(value, over), over(f"count({value.sql})")]
     texts = ", ".join(f"CAST({side} AS VARCHAR)" for side in sides)
     type = f"DECIMAL({digits},{scale})"
     return value.as_type(f"CAST(spark_divide({texts}, {digits}, {scale}) AS {type})", type)
@@ -143,33 +158,43 @@ def _by(function: str) -> Make:
     def make(given: Sequence[TypedSql], over: Over) -> TypedSql:
         x, y = given
         if not has_order(y.type):
-            raise not_available(f"an order by {y.type}", "order by a part of it.")
+            raise not_available(f"ordering by {y.type}", ORDER_BY_PART)
         return combine(given, over(f"{function}({x.sql}, {y.sql})"), x.type)
 
     return make
 
 
 def _percentile(given: Sequence[TypedSql], over: Over) -> TypedSql:
-    share = given[1].literal if len(given) > 1 else "0.5"
-    if share is None:
-        raise not_available("percentile with a share that is not a literal")
+    fraction = _fraction("percentile", given[1]) if len(given) > 1 else Decimal("0.5")
     value = cast(_number(given[0]), DOUBLE)
-    return value.as_type(over(f"quantile_cont({value.sql}, {float(share)})"), DOUBLE)
+    return value.as_type(over(f"quantile_cont({value.sql}, {float(fraction)})"), DOUBLE)
+
+
+def _fraction(name: str, value: TypedSql) -> Decimal:
+    if value.literal is None:
+        raise not_available(f"{name} with a fraction that is not a literal")
+    try:
+        fraction = Decimal(value.literal)
+    except InvalidOperation:
+        fraction = Decimal("NaN")
+    if not (fraction.is_finite() and 0 <= fraction <= 1):
+        raise BadQuery(f"the fraction of {name} must be from 0 to 1, got {value.literal[:40]}")
+    return fraction
 
 
 def _percentile_cont(
-    given: Sequence[TypedSql], order: Sequence[OrderItem], distinct: bool, over: Over
+    given: Sequence[TypedSql], order: Sequence[OrderByItem], distinct: bool, over: Over
 ) -> TypedSql:
-    share = given[0].literal
-    if share is None or len(order) != 1 or distinct:
-        raise not_available("percentile_cont with anything but one literal and one order")
+    if len(order) != 1 or distinct:
+        raise not_available("percentile_cont without one ORDER BY item")
+    fraction = _fraction("percentile_cont", given[0])
     value = cast(_number(order[0].value), DOUBLE)
-    wanted = 1 - Decimal(share) if order[0].descending else Decimal(share)
+    wanted = 1 - fraction if order[0].descending else fraction
     return value.as_type(over(f"quantile_cont({value.sql}, {float(wanted)})"), DOUBLE)
 
 
 def _listagg(
-    given: Sequence[TypedSql], order: Sequence[OrderItem], distinct: bool, over: Over
+    given: Sequence[TypedSql], order: Sequence[OrderByItem], distinct: bool, over: Over
 ) -> TypedSql:
     """Texts that are equal in the order are equal texts, so the result is one and the same."""
     value, by = given[0], given[1].sql if len(given) > 1 else "''"
@@ -180,8 +205,8 @@ def _listagg(
     last = order[-1].value.sql == value.sql
     if not last or (distinct and len(order) > 1):
         raise not_available(
-            "listagg in an order that may leave two texts equal",
-            "order by the text itself, as the last item.",
+            "listagg in an order that may have ties",
+            "make the aggregated value the last item of ORDER BY; with DISTINCT, the only one.",
         )
     items, word = ", ".join(item.sql for item in order), "DISTINCT " if distinct else ""
     return value.as_type(over(f"string_agg({word}{value.sql}, {by} ORDER BY {items})"), STRING)

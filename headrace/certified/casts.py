@@ -5,7 +5,9 @@ changes its type.
 
 from __future__ import annotations
 
-from headrace.certified.typed import TypedSql, not_available, text_literal
+from dataclasses import replace
+
+from headrace.certified.typed import OUTSIDE_CALENDAR, TypedSql, not_available, text_literal
 from headrace.certified.types import (
     BINARY,
     BITS,
@@ -24,6 +26,7 @@ from headrace.certified.types import (
     is_nested,
     is_numeric,
 )
+from headrace.certified.udf import null_safe, spark_date, spark_timestamp
 
 # What Spark takes away from both ends of a text before it reads a number.
 BLANKS = "chr(9)||chr(10)||chr(11)||chr(12)||chr(13)||chr(28)||chr(29)||chr(30)||chr(31)||' '"
@@ -43,7 +46,14 @@ def cast(value: TypedSql, target: str) -> TypedSql:
     sql = _cast(value, target)
     if sql is None:
         raise not_available(f"a cast of {value.type} to {target}")
-    return value.as_type(sql, target)
+    made = value.as_type(sql, target)
+    known = value.type != STRING or target not in TIMES or _in_calendar(value.literal, target)
+    return made if known else replace(made, deviation=OUTSIDE_CALENDAR)
+
+
+def _in_calendar(literal: str | None, target: str) -> bool:
+    read = {"DATE": spark_date, "TIMESTAMP": spark_timestamp}[target]
+    return null_safe(read)(literal) is not None
 
 
 def _cast(value: TypedSql, target: str) -> str | None:

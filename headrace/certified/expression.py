@@ -12,8 +12,9 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from headrace.certified.aggregates import ORDERED_SETS, SYNONYMS, OrderItem, Over
+from headrace.certified.aggregates import ORDERED_SETS, SYNONYMS, OrderByItem, Over
 from headrace.certified.casts import cast
+from headrace.certified.function import scalar_arity, wrong_arity
 from headrace.certified.function_table import OFFERED, FunctionTable
 from headrace.certified.functions.choices import chosen
 from headrace.certified.intervals import (
@@ -35,7 +36,13 @@ from headrace.certified.operators import (
     negated,
     truth,
 )
-from headrace.certified.typed import TypedSql, combine, not_available, text_literal
+from headrace.certified.typed import (
+    ORDER_BY_PART,
+    TypedSql,
+    combine,
+    not_available,
+    text_literal,
+)
 from headrace.certified.types import BOOLEAN, STRING, VOID, has_equality, has_order, widest
 from headrace.core.errors import BadQuery, LimitReached, did_you_mean
 from headrace.define.dialect import sql_of
@@ -50,7 +57,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
 
 
 SQL_CHARACTERS_MAX = 500_000
-SMALLER = "nest fewer expressions and queries within each other."
+SMALLER = "nest fewer expressions and subqueries."
 
 
 class NameResolver(Protocol):
@@ -74,7 +81,9 @@ class Expressions:
         found = self._compile(node)
         # A form may write its argument several times, so nested calls could grow without bound.
         if len(found.sql) > SQL_CHARACTERS_MAX:
-            raise LimitReached("the query is too large when it is written out", hint=SMALLER)
+            raise LimitReached("the expanded query is too large", hint=SMALLER)
+        if self.functions.strict and found.deviation:
+            raise not_available(found.deviation)
         return found
 
     def _compile(self, node: exp.Expr) -> TypedSql:
@@ -92,7 +101,7 @@ class Expressions:
         sign = _COMPARISONS.get(type(node))
         if sign:
             return comparison(sign, self.compile(node.this), self.compile(node.expression))
-        if isinstance(node, exp.Func):
+        if isinstance(node, exp.Func | exp.Any):
             return self._call(node)
         raise not_available(f"'{node.key}'")
 
@@ -119,21 +128,22 @@ class Expressions:
         return TypedSql("NULL", VOID)
 
     def _interval(self, node: exp.Interval) -> TypedSql:
-        raise not_available("an interval by itself", "add it to a date or a time.")
+        raise not_available(
+            "an interval outside of date arithmetic", "add the interval to a date or a timestamp."
+        )
 
     # Operators
 
     def _arithmetic(self, node: exp.Expr, sign: str) -> TypedSql:
         a, b = node.this, node.expression
-        if sign in "+-" and isinstance(b, exp.Interval):
-            by = read_interval(b)
+        if sign in "+-" and (by := read_interval(b)):
             return shifted(self.compile(a), by if sign == "+" else by.negated())
-        if sign == "+" and isinstance(a, exp.Interval):
-            return shifted(self.compile(b), read_interval(a))
+        if sign == "+" and (by := read_interval(a)):
+            return shifted(self.compile(b), by)
         left, right = self.compile(a), self.compile(b)
         if left.type == "DATE" and right.type in {"INT", "SMALLINT", "TINYINT"} and sign in "+-":
-            sql = in_calendar(f"({left.sql} {sign} {within(right.sql, DAYS_MAX)})", "DATE")
-            return combine((left, right), sql, "DATE")
+            sql = f"({left.sql} {sign} {within(right.sql, DAYS_MAX)})"
+            return in_calendar(combine((left, right), sql, "DATE"))
         return arithmetic(sign, left, right)
 
     def _int_div(self, node: exp.IntDiv) -> TypedSql:
@@ -179,7 +189,7 @@ class Expressions:
             same = len(columns) == 1 and columns[0].type == value.type
             if not same or not has_equality(value.type):
                 raise not_available(
-                    f"IN with a query that gives {', '.join(c.type for c in columns)} "
+                    f"IN with a subquery of type {', '.join(c.type for c in columns)} "
                     f"for a value of type {value.type}",
                     "cast one of them.",
                 )
@@ -188,8 +198,8 @@ class Expressions:
         type = widest([v.type for v in (value, *listed)])
         if type is None or not has_equality(type):
             raise not_available("IN with values of different types", "cast them to one type.")
-        items = ", ".join(cast(item, type).sql for item in listed)
-        sql = f"({cast(value, type).sql} IN ({items}))"
+        value, *listed = (cast(each, type) for each in (value, *listed))
+        sql = f"({value.sql} IN ({', '.join(item.sql for item in listed)}))"
         return combine((value, *listed), sql, BOOLEAN)
 
     def _exists(self, node: exp.Exists) -> TypedSql:
@@ -199,14 +209,15 @@ class Expressions:
     def _subquery(self, node: exp.Subquery) -> TypedSql:
         sql, columns = self.names.subquery(node.unnest())
         if len(columns) != 1:
-            raise BadQuery(f"a query in an expression gives one column, not {len(columns)}")
+            raise BadQuery(f"a scalar subquery must return one column, got {len(columns)}")
         return combine(columns, f"({sql})", columns[0].type)
 
     def _like(self, node: exp.Like | exp.ILike, escape: str = "\\") -> TypedSql:
         value, pattern = cast(self.compile(node.this), STRING), self.compile(node.expression)
         if pattern.literal is None:
             raise not_available("LIKE with a pattern that is not a literal")
-        if re.search(re.escape(escape) + r"(?![%_]|" + re.escape(escape) + ")", pattern.literal):
+        e = re.escape(escape)
+        if not re.fullmatch(f"(?:{e}(?:[%_]|{e})|(?!{e}).)*", pattern.literal, re.S):
             raise BadQuery(f"the pattern '{pattern.literal}' has a lone escape character")
         word = "ILIKE" if isinstance(node, exp.ILike) else "LIKE"
         word = f"NOT {word}" if node.args.get("negate") else word
@@ -234,9 +245,10 @@ class Expressions:
         type = widest([then.type for _, then in pairs] + [other.type])
         if type is None:
             raise not_available("CASE with values of different types", "cast them to one type.")
-        branches = " ".join(f"WHEN {w.sql} THEN {cast(t, type).sql}" for w, t in pairs)
+        pairs, other = [(when, cast(then, type)) for when, then in pairs], cast(other, type)
+        branches = " ".join(f"WHEN {when.sql} THEN {then.sql}" for when, then in pairs)
         parts = [value for pair in pairs for value in pair] + [other]
-        return combine(parts, f"CASE {branches} ELSE {cast(other, type).sql} END", type)
+        return combine(parts, f"CASE {branches} ELSE {other.sql} END", type)
 
     def _if(self, node: exp.If) -> TypedSql:
         no = node.args.get("false")
@@ -248,7 +260,9 @@ class Expressions:
 
     def _cast(self, node: exp.Cast) -> TypedSql:
         if node.args.get("safe"):
-            raise not_available("TRY_CAST", "CAST gives NULL for what does not fit.")
+            raise not_available(
+                "TRY_CAST", "use CAST: it returns NULL for a value that does not fit."
+            )
         return cast(self.compile(node.this), type_named(node.to))
 
     def _dot(self, node: exp.Dot) -> TypedSql:
@@ -260,7 +274,7 @@ class Expressions:
 
     def _bracket(self, node: exp.Bracket) -> TypedSql:
         if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.Slice):
-            raise not_available("a subscript of more than one place")
+            raise not_available("a subscript with more than one index")
         return subscript(self.compile(node.this), self.compile(node.expressions[0]))
 
     def _explode(self, node: exp.Explode) -> TypedSql:
@@ -269,7 +283,7 @@ class Expressions:
 
     # Functions
 
-    def _call(self, node: exp.Func) -> TypedSql:
+    def _call(self, node: exp.Func | exp.Any) -> TypedSql:
         name, arguments = call_of(node)
         if name in {"grouping", "grouping_id"}:
             return self._grouping(name, arguments)
@@ -279,7 +293,7 @@ class Expressions:
         if SYNONYMS.get(name, name) in aggregates:
             return self._aggregate(name, arguments, lambda call: call, windowed=False)
         if name not in scalars:
-            listed = "docs/functions.md lists the functions that are."
+            listed = "docs/functions.md lists the available functions."
             hint = did_you_mean(name, [*scalars, *aggregates], listed, cutoff=0.75)
             raise not_available(f"'{name}'", hint)
         return self._scalar(name, [self.compile(argument) for argument in arguments])
@@ -287,7 +301,7 @@ class Expressions:
     def _scalar(self, name: str, arguments: list[TypedSql]) -> TypedSql:
         forms = [form for form in self.functions.scalars[name] if form.accepts(len(arguments))]
         if not forms:
-            raise BadQuery(f"{name} does not take {len(arguments)} arguments")
+            raise scalar_arity(name, self.functions.scalars[name], len(arguments))
         return forms[0].call(arguments)
 
     def _filter(self, node: exp.Filter) -> TypedSql:
@@ -317,13 +331,15 @@ class Expressions:
     def _grouping(self, name: str, arguments: list[exp.Expr]) -> TypedSql:
         """Which of the grouped columns a row of ROLLUP, CUBE or GROUPING SETS leaves out."""
         if not self.grouped:
-            raise BadQuery(f"{name} needs GROUP BY with ROLLUP, CUBE or GROUPING SETS")
+            raise BadQuery(f"{name} requires GROUP BY with ROLLUP, CUBE or GROUPING SETS")
         given = [self.compile(argument) for argument in arguments or self.grouped]
         written = [value.sql for value in given]
         if name == "grouping" and len(arguments) == 1:
             return TypedSql(f"CAST(grouping({written[0]}) AS TINYINT)", "TINYINT")
         if name == "grouping" or written != [self.compile(node).sql for node in self.grouped]:
-            raise BadQuery(f"{name} does not take {', '.join(map(sql_of, arguments))}")
+            wanted = "one column" if name == "grouping" else "all grouping columns in order"
+            found = ", ".join(map(sql_of, arguments)) or "none"
+            raise BadQuery(f"{name} expects {wanted}, got {found}")
         return TypedSql(f"CAST(grouping({', '.join(written)}) AS BIGINT)", "BIGINT")
 
     def _within_group(self, node: exp.WithinGroup, over: Over = lambda call: call) -> TypedSql:
@@ -334,9 +350,9 @@ class Expressions:
         distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
         arguments = arguments[0].expressions if distinct else arguments
         if len(arguments) not in row.counts:
-            raise BadQuery(f"{name} does not take {len(arguments)} arguments")
+            raise wrong_arity(name, row.counts, len(arguments))
         order = [
-            OrderItem(self.compile(item.this), bool(item.args.get("desc")), self.ordered(item))
+            OrderByItem(self.compile(item.this), bool(item.args.get("desc")), self.ordered(item))
             for item in node.expression.expressions
         ]
         return row.make([self.compile(argument) for argument in arguments], order, distinct, over)
@@ -368,7 +384,7 @@ class Expressions:
         if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
             arguments = []
         if len(arguments) not in row.counts:
-            raise BadQuery(f"{name} does not take {len(arguments)} arguments")
+            raise wrong_arity(name, row.counts, len(arguments))
         return row.make([self.compile(argument) for argument in arguments], over)
 
     def _named_window(self, node: exp.Window) -> exp.Window:
@@ -377,7 +393,7 @@ class Expressions:
         if not name:
             return node
         if any(node.args.get(word) for word in ("partition_by", "order", "spec")):
-            raise not_available("a window that adds to another")
+            raise not_available("a window based on another window")
         found = self.windows.get(name.name.lower())
         if found is None:
             raise BadQuery(f"there is no window '{name.name}'")
@@ -395,7 +411,7 @@ class Expressions:
         if spec := node.args.get("spec"):
             units = {unit_of(spec.args.get(edge)) for edge in ("start", "end")} - {None}
             if len(units) > 1:
-                raise BadQuery("the edges of a frame have intervals of different units")
+                raise BadQuery("both bounds of a window frame must have the same interval unit")
             start = self._edge(spec, "start", order)
             end = self._edge(spec, "end", order) if spec.args.get("end") else "CURRENT ROW"
             parts.append(f"{spec.args['kind'].upper()} BETWEEN {start} AND {end}")
@@ -406,7 +422,7 @@ class Expressions:
         if isinstance(value, exp.Interval):
             keys = order.expressions if order and spec.args["kind"] == "RANGE" else []
             if len(keys) != 1:
-                raise BadQuery("a frame of an interval needs RANGE and an ORDER BY of one item")
+                raise BadQuery("an interval in a window frame requires RANGE and one ORDER BY item")
             return f"{frame_edge(value, self.compile(keys[0].this).type)} {side}"
         said = value if isinstance(value, str) else self.compile(value).sql
         return f"{said} {side}".strip().upper()
@@ -417,7 +433,7 @@ class Expressions:
         nulls = "FIRST" if node.args.get("nulls_first") else "LAST"
         value = self.compile(node.this)
         if not has_order(value.type):
-            raise not_available(f"an order by {value.type}", "order by a part of it.")
+            raise not_available(f"ordering by {value.type}", ORDER_BY_PART)
         return f"{value.sql} {direction} NULLS {nulls}"
 
 

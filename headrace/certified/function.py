@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.certified.casts import cast
 from headrace.certified.typed import TypedSql, combine, not_available
@@ -29,6 +29,7 @@ from headrace.certified.types import (
     is_numeric,
     widest,
 )
+from headrace.core.errors import BadQuery
 
 Make = Callable[[Sequence[TypedSql]], TypedSql]
 
@@ -41,6 +42,7 @@ class Scalar:
     takes: tuple[str, ...]
     duck: str | Make
     gives: str = ""  # the type; "=" for that of the first argument
+    rounded: bool = False  # its last digits may be others in Spark
 
     @property
     def variadic(self) -> bool:
@@ -53,9 +55,12 @@ class Scalar:
         taken = self._taken(arguments)
         if not isinstance(self.duck, str):
             return self.duck(taken)
+        if not any(kind.startswith("SAME") for kind in self.takes):
+            taken = [value.deciding() for value in taken]  # by the edges of the function's domain
         gives = taken[0].type if self.gives == "=" else self.gives
         sql = [value.sql for value in taken]
-        return combine(taken, self.duck.format(*sql, all=", ".join(sql)), gives)
+        made = combine(taken, self.duck.format(*sql, all=", ".join(sql)), gives)
+        return replace(made, rounded=self.name) if self.rounded else made
 
     def _taken(self, arguments: Sequence[TypedSql]) -> list[TypedSql]:
         kinds = [kind.removesuffix("*") for kind in self.takes]
@@ -103,10 +108,29 @@ def implicit(source: str, target: str) -> bool:
     return (is_numeric(source) and is_numeric(target)) or {source, target} == set(TIMES)
 
 
+def wrong_arity(name: str, counts: Sequence[int], given: int, prefix: str = "") -> BadQuery:
+    """
+    >>> wrong_arity("substring", (2, 3), 1).message
+    'substring expects 2 or 3 arguments, got 1'
+    """
+    *others, last = sorted(set(counts))
+    listed = f"{', '.join(map(str, others))} or {last}" if others else str(last)
+    noun = "argument" if listed == "1" else "arguments"
+    return BadQuery(f"{name} expects {prefix}{listed} {noun}, got {given}")
+
+
+def scalar_arity(name: str, forms: Sequence[Scalar], given: int) -> BadQuery:
+    """The error for a function of which no form has this number of arguments."""
+    counts = [len(form.takes) for form in forms]
+    if any(form.variadic for form in forms):
+        return wrong_arity(name, [min(counts)], given, "at least ")
+    return wrong_arity(name, counts, given)
+
+
 def rows(*functions: Scalar, also: dict[str, str] | None = None) -> tuple[Scalar, ...]:
     """Functions, and their synonyms."""
     second = [
-        Scalar(name, row.takes, row.duck, row.gives)
+        replace(row, name=name)
         for name, meant in (also or {}).items()
         for row in functions
         if row.name == meant

@@ -13,19 +13,24 @@ from collections.abc import Callable, Sequence
 
 import duckdb
 
-from headrace.certified.aggregates import AGGREGATES, AggregateFunction, Over
+from headrace.certified.aggregates import (
+    AGGREGATES,
+    SUMMED_DIGITS_MAX,
+    AggregateFunction,
+    Over,
+)
 from headrace.certified.function import Scalar
 from headrace.certified.function_table import FunctionTable
 from headrace.certified.functions import SCALARS
 from headrace.certified.typed import TypedSql, combine, not_available
-from headrace.certified.types import BINARY, STRING, has_order
+from headrace.certified.types import BINARY, STRING, digits_of, has_order, is_decimal
 
 _ROW = "ORDERED ROW"  # the type of `struct` in a lift
 
 
 def _ordered_row(values: Sequence[TypedSql]) -> TypedSql:
     if unordered := next((value.type for value in values if not has_order(value.type)), None):
-        raise not_available(f"an order by {unordered}")
+        raise not_available(f"ordering by {unordered}")
     # DuckDB puts NULL after every value of a row, Spark before.
     parts = [f"{value.sql} IS NOT NULL, {value.sql}" for value in values]
     return combine(values, f"row({', '.join(parts)})", _ROW)
@@ -42,6 +47,14 @@ def _by(function: str) -> Callable[[Sequence[TypedSql], Over], TypedSql]:
         return combine(given, over(f"{called}({value.sql}, {order.sql})"), value.type)
 
     return make
+
+
+def _sum(given: Sequence[TypedSql], over: Over) -> TypedSql:
+    """A sum that DuckDB holds: one of more digits fails where Spark's is NULL."""
+    type = given[0].type
+    if is_decimal(type) and digits_of(type)[0] > SUMMED_DIGITS_MAX:
+        raise not_available(f"a sum of {type}, which may overflow,")
+    return AGGREGATES["sum"].make(given, over)
 
 
 def _sketch(given: Sequence[TypedSql], over: Over) -> TypedSql:
@@ -61,10 +74,12 @@ LIFTS = FunctionTable(
     },
     {
         **AGGREGATES,
+        "sum": AggregateFunction("sum", (1,), _sum),
         "max_by": AggregateFunction("max_by", (2,), _by("max_by")),
         "min_by": AggregateFunction("min_by", (2,), _by("min_by")),
         "hll_sketch_agg": AggregateFunction("hll_sketch_agg", (2,), _sketch),
     },
+    strict=True,
 )
 
 

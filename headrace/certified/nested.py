@@ -42,9 +42,9 @@ def field_of(value: TypedSql, name: str) -> TypedSql | None:
 def no_field(value: TypedSql, name: str) -> BadQuery:
     type = type_of(value)
     if type is None or type.name != "STRUCT":
-        return BadQuery(f"{value.type} has no fields, so no '{name}'")
+        return BadQuery(f"a value of type {value.type} has no field '{name}'")
     names = ", ".join(field.name for field in type.fields)
-    return BadQuery(f"there is no field '{name}'", detail=f"there are: {names}.")
+    return BadQuery(f"there is no field '{name}'", detail=f"available fields: {names}.")
 
 
 def subscript(value: TypedSql, index: TypedSql) -> TypedSql:
@@ -65,7 +65,7 @@ def entry(value: TypedSql, key: TypedSql) -> TypedSql:
     """The value of a key of a map."""
     type = Type.of(value.type)
     if key.type not in (type.key.spark, VOID) and not _widens(key.type, type.key.spark):
-        raise not_available(f"a key of {key.type} for {value.type}", "cast the key.")
+        raise not_available(f"a key of type {key.type} for {value.type}", "cast the key.")
     found = f"map_extract_value({value.sql}, {cast(key, type.key.spark).sql})"
     return combine((value, key), found, type.element.spark)
 
@@ -80,15 +80,15 @@ def element_at(value: TypedSql, index: TypedSql) -> TypedSql:
     if type is None or type.name != "ARRAY":
         raise not_available(f"element_at of {value.type}")
     if index.literal is None or index.type not in INTEGERS:
-        raise not_available("element_at with a place that is not a literal", "use x[i].")
+        raise not_available("element_at with an index that is not a literal", "use x[i].")
     if int(index.literal) == 0:
-        raise BadQuery("element_at counts from 1, and takes no 0")
+        raise BadQuery("the index of element_at must not be 0: the first element is 1")
     return combine((value,), f"list_extract({value.sql}, {index.literal})", type.element.spark)
 
 
 def _place(index: TypedSql) -> str:
     if index.type not in (*INTEGERS, VOID):
-        raise not_available(f"a place of {index.type}", "cast it to INT.")
+        raise not_available(f"an index of type {index.type}", "cast it to INT.")
     return f"CAST({index.sql} AS BIGINT)"
 
 

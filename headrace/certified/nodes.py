@@ -12,7 +12,10 @@ from headrace.certified.typed import TypedSql
 from headrace.core.errors import BadQuery
 
 # sqlglot's own names for types that Spark calls otherwise.
-_TYPES = {"TEXT": "STRING", "VARCHAR": "STRING", "TIMESTAMPTZ": "TIMESTAMP", "VARBINARY": "BINARY"}
+_TYPES = {
+    "TEXT": "STRING", "VARCHAR": "STRING", "TIMESTAMPTZ": "TIMESTAMP", "TIMESTAMPLTZ": "TIMESTAMP",
+    "TIMESTAMPNTZ": "TIMESTAMP_NTZ", "VARBINARY": "BINARY",
+}  # fmt: skip
 
 
 def number(text: str) -> TypedSql:
@@ -83,7 +86,7 @@ def _with_unit(name: str, arguments: list[exp.Expr]) -> tuple[str, list[exp.Expr
     if name not in {"timestampdiff", "datediff", "date_diff"} or len(arguments) != 3:
         return name, arguments
     if not isinstance(arguments[0], exp.Column) or arguments[0].table:
-        raise BadQuery(f"{name} takes a unit such as MONTH as its first argument")
+        raise BadQuery(f"the first argument of {name} must be a unit such as MONTH")
     return "timestampdiff", [exp.Literal.string(arguments[0].name), *arguments[1:]]
 
 

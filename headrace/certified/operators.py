@@ -56,6 +56,8 @@ def _doubles(sign: str, a: TypedSql, b: TypedSql) -> TypedSql:
     x, y = cast(a, type).sql, cast(b, type).sql
     if sign in "/%":
         y = f"nullif({y}, 0)"
+    if sign == "%":
+        a, b = a.deciding(), b.deciding()
     return combine((a, b), f"({x} {sign} {y})", type)
 
 
@@ -180,10 +182,11 @@ def comparison(sign: str, a: TypedSql, b: TypedSql) -> TypedSql:
     equality = sign in {"=", "<>", "IS NOT DISTINCT FROM"}
     if type is None or not (has_equality(type) and (equality or has_order(type))):
         raise not_available(f"'{sign}' of {a.type} and {b.type}")
-    return combine((a, b), f"({cast(a, type).sql} {sign} {cast(b, type).sql})", BOOLEAN)
+    a, b = cast(a, type), cast(b, type)
+    return combine((a, b), f"({a.sql} {sign} {b.sql})", BOOLEAN)
 
 
-_EDGES = "a window is two times: write .start or .end behind its name."
+_EDGES = "a window has two bounds: append .start or .end to its name."
 
 
 def _other(a: TypedSql, b: TypedSql) -> str:

@@ -37,10 +37,17 @@ others; rows are grouped by them and by maps. They have no order, nor has a `VAR
 shown.
 
 Casts are between `STRING`, `BOOLEAN`, `TINYINT`, `SMALLINT`, `INT`, `BIGINT`, `FLOAT`, `DOUBLE`,
-`DECIMAL`, `DATE` and `TIMESTAMP`, and between `TIMESTAMP_NTZ` and the last two, as Spark makes
-them with `spark.sql.ansi.enabled = false`: what does not fit is NULL, and an integer wraps. Left
-out are casts of a double to text, whose digits depend on the version of Java, of numbers to times,
-and of lists, maps, objects, `BINARY` and `VARIANT`.
+`DECIMAL`, `DATE` and `TIMESTAMP`, between `TIMESTAMP_NTZ` and the last two, and of it to `STRING`,
+as Spark makes them with `spark.sql.ansi.enabled = false`: what does not fit is NULL, and an integer
+wraps. Left out are casts of a double to text, whose digits depend on the version of Java, of
+numbers to times, of times to numbers but `TIMESTAMP` to `BIGINT` and `DOUBLE`, and of lists, maps,
+objects, `BINARY` and `VARIANT`.
+"""
+
+_MOMENTS = """## The time of a query
+
+In ad-hoc queries over views `now()`, `current_timestamp` and `current_date` are the time at which
+the query is answered. A definition may not use them.
 """
 
 
@@ -50,7 +57,7 @@ def page() -> str:
         "Choices": choices.ROWS, "Lists and maps": nested.ROWS,
     }  # fmt: skip
     parts = [_HEAD, _OPERATORS, *(_family(name, rows) for name, rows in families.items())]
-    return "\n".join([*parts, _aggregates()])
+    return "\n".join([*parts, _MOMENTS, _aggregates()])
 
 
 def _family(name: str, rows: Iterable[Scalar]) -> str:

@@ -3,7 +3,8 @@
 A pattern is read word by word. What both engines read alike is kept, what they read differently
 (a dot and a dollar beside the ends of lines, \\d and \\w) is written out, and everything else is
 refused: lookaround, back references, flags, possessive quantifiers, classes that exclude.
-Whether a text has a match does not depend on how a match is searched for.
+Whether a text has a match does not depend on how a match is searched for. What is matched does,
+where a group is repeated or a match may be empty, so such patterns are refused where it is used.
 """
 
 from __future__ import annotations
@@ -32,23 +33,32 @@ _WRITTEN = {
     r"\w": "[A-Za-z0-9_]",
 }
 
+_MATCHED = "RLIKE and regexp_like, which do not use the matched text, take more patterns."
 
-def certified_pattern(pattern: str) -> str:
-    """The pattern for DuckDB.
+
+def certified_pattern(pattern: str, *, matched: bool = False) -> str:
+    """The pattern for DuckDB; with `matched`, for a use of what is matched.
 
     >>> certified_pattern(r"^/shoes/\\d+")
     '^/shoes/[0-9]+'
     """
-    written, place = "", 0
+    written, place, word = "", 0, ""
     while place < len(pattern):
         found = _WORD.match(pattern, place)
         if found is None:
-            raise not_available(f"'{pattern[place]}' at {place + 1} in the pattern '{pattern}'")
+            raise not_available(
+                f"'{pattern[place]}' at position {place + 1} of the pattern '{pattern}'"
+            )
+        repeated = found.lastgroup == "repeat" and word == ")"
+        if matched and (repeated or found.lastgroup == "end"):
+            raise not_available(f"'{word}{found.group()}' in the pattern '{pattern}'", _MATCHED)
         word = found.group()
         written += _WRITTEN.get(found.lastgroup or "", _WRITTEN.get(word, word))
         place = found.end()
     try:
         re.compile(pattern)
     except re.error as error:
-        raise BadQuery(f"the pattern '{pattern}' cannot be read", detail=str(error)) from error
+        raise BadQuery(f"the pattern '{pattern}' is not valid", detail=str(error)) from error
+    if matched and re.search(pattern, "") is not None:
+        raise not_available(f"the pattern '{pattern}', which matches an empty text,", _MATCHED)
     return written

@@ -17,6 +17,7 @@ class AnswerColumn:
     key: bool = False  # its values name rows and measure nothing
     lists: frozenset[str] = frozenset()  # the collected lists behind it, which may have been cut
     bounds: tuple[int, int] | None = None  # as in TypedSql
+    rounded: str | None = None  # as in TypedSql
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,9 @@ class Scope:
             typed for source in self.sources if source.shown for typed in _matches(source, parts)
         ]
         if len(found) > 1:
-            raise BadQuery(f"'{node.sql()}' may mean several columns", hint="say which, as in a.b.")
+            raise BadQuery(
+                f"column reference '{node.sql()}' is ambiguous", hint="qualify it, such as a.b."
+            )
         if found:
             return found[0]
         return self.outer.find(node) if self.outer else None
@@ -59,7 +61,13 @@ class Scope:
 
 def of_column(sql: str, column: AnswerColumn) -> TypedSql:
     return TypedSql(
-        sql, column.type, column.estimate, None, column.key, column.lists, column.bounds
+        sql,
+        column.type,
+        column.estimate,
+        key=column.key,
+        lists=column.lists,
+        bounds=column.bounds,
+        rounded=column.rounded,
     )
 
 

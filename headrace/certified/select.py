@@ -77,7 +77,7 @@ class _Environment:
 
     def within(self, tables: Mapping[str, ReadRelation], outer: Scope | None) -> _Environment:
         if self.depth >= DEPTH_MAX:
-            raise BadQuery(f"more than {DEPTH_MAX} queries stand within each other")
+            raise BadQuery(f"subqueries are nested more than {DEPTH_MAX} levels deep")
         return _Environment(self.context, tables, outer, self.depth + 1)
 
     def relation(self, table: exp.Table) -> ReadRelation:
@@ -123,7 +123,7 @@ class _Names:
         names = list(dict.fromkeys([*self.scope.names(), *self.given]))
         return UnknownColumn(
             f"there is no column '{node.sql()}'",
-            detail=f"there are: {', '.join(names)}." if names else None,
+            detail=f"available columns: {', '.join(names)}." if names else None,
             hint=did_you_mean(node.name, names),
         )
 
@@ -132,7 +132,7 @@ def _query(query: exp.Expr, environment: _Environment) -> ReadRelation:
     made = _whole_query(query, _with(query, environment))
     # A CTE is written out wherever it is named.
     if len(made.sql) > SQL_CHARACTERS_MAX:
-        raise LimitReached("the query is too large when it is written out", hint=SMALLER)
+        raise LimitReached("the expanded query is too large", hint=SMALLER)
     return made
 
 
@@ -161,13 +161,17 @@ def _with(query: exp.Expr, environment: _Environment) -> _Environment:
     return environment.within(tables, environment.outer)
 
 
+def _wrong_names(expected: int, given: int) -> BadQuery:
+    return BadQuery(f"the number of column names in the alias must be {expected}, got {given}")
+
+
 def _renamed(relation: ReadRelation, alias: exp.TableAlias | None) -> ReadRelation:
     """The relation with the column names that its alias gives."""
     names = [column.name for column in (alias.columns if alias else [])]
     if not names:
         return ReadRelation(f"({relation.sql})", relation.columns)
     if len(names) != len(relation.columns):
-        raise BadQuery(f"{len(names)} names are given for {len(relation.columns)} columns")
+        raise _wrong_names(len(relation.columns), len(names))
     columns = tuple(
         replace(column, name=name) for name, column in zip(names, relation.columns, strict=True)
     )
@@ -183,8 +187,8 @@ def _set_operation(query: exp.SetOperation, environment: _Environment) -> ReadRe
     left, right = sides
     if len(left.columns) != len(right.columns):
         raise BadQuery(
-            f"the queries of {query.key.upper()} have {len(left.columns)} and "
-            f"{len(right.columns)} columns"
+            f"both sides of {query.key.upper()} must have the same number of columns, got "
+            f"{len(left.columns)} and {len(right.columns)}"
         )
     columns = tuple(map(_either, left.columns, right.columns))
     word = f"{query.key.upper()}{'' if query.args.get('distinct') else ' ALL'}"
@@ -202,7 +206,7 @@ def _refuse_ungrouped(word: str, columns: Iterable[AnswerColumn]) -> None:
 def _either(a: AnswerColumn, b: AnswerColumn) -> AnswerColumn:
     type = wider(a.type, b.type)
     if type is None:
-        raise not_available(f"a column that is {a.type} in one query and {b.type} in the other")
+        raise not_available(f"a column of type {a.type} on one side and {b.type} on the other")
     estimate = largest_error([a.estimate, b.estimate])
     return AnswerColumn(a.name, type, estimate, a.key and b.key, a.lists | b.lists)
 
@@ -249,7 +253,7 @@ def _place(item: exp.Expr, places: list[TypedSql]) -> exp.Expr:
 def _placed(literal: exp.Literal, places: list[TypedSql]) -> TypedSql:
     number = int(literal.name) if literal.name.isdigit() else 0
     if not 1 <= number <= len(places):
-        raise BadQuery(f"there is no item {literal.name} to group or order by")
+        raise BadQuery(f"position {literal.name} is not in the select list")
     return places[number - 1]
 
 
@@ -265,7 +269,7 @@ def _limited(query: exp.Expr) -> str:
         if clause := query.args.get(word):
             number = clause.expression
             if not (isinstance(number, exp.Literal) and number.name.isdigit()):
-                raise BadQuery(f"{word.upper()} takes a number")
+                raise BadQuery(f"{word.upper()} requires a whole number")
             said += f" {word.upper()} {number.name}"
     return said
 
@@ -323,14 +327,16 @@ class _Select:
         for window in self.select.args.get("windows") or []:
             name = window.name.lower()
             if name in self.expressions.windows:
-                raise BadQuery(f"two windows are called '{window.name}'")
+                raise BadQuery(f"window '{window.name}' is defined twice")
             if window.args.get("alias"):
-                raise not_available("a window that names another")
+                raise not_available("a window based on another window")
             self.expressions.windows[name] = window
 
     @staticmethod
     def _column(name: str, typed: TypedSql) -> AnswerColumn:
-        return AnswerColumn(name, typed.type, typed.estimate, typed.key, typed.lists)
+        return AnswerColumn(
+            name, typed.type, typed.estimate, typed.key, typed.lists, rounded=typed.rounded
+        )
 
     # FROM
 
@@ -352,7 +358,7 @@ class _Select:
         said = [column.name for column in alias.columns]
         names = said or (["col"] if len(types) == 1 else ["key", "value"])
         if len(names) != len(types):
-            raise BadQuery(f"{len(names)} names are given for {len(types)} columns")
+            raise _wrong_names(len(types), len(names))
         columns = tuple(
             AnswerColumn(name, type, value.estimate, lists=value.lists)
             for name, type in zip(names, types, strict=True)
@@ -370,7 +376,7 @@ class _Select:
                 if node.args.get("pivots"):
                     raise not_available("PIVOT", "write an aggregate with FILTER for each column.")
                 if any(said for word, said in node.args.items() if word not in _OF_A_TABLE):
-                    raise not_available("a relation with anything but an alias")
+                    raise not_available("a relation with anything other than an alias")
                 relation = self.environment.relation(node)
             case exp.Subquery():
                 inner = self.environment.within(self.environment.tables, None)
@@ -426,9 +432,12 @@ class _Select:
             if column.name.lower() == name.lower()
         ]
         if len(found) < 2:
-            raise UnknownColumn(f"both sides of a join need the column '{name}' of USING")
+            raise UnknownColumn(
+                f"the column '{name}' of USING must exist on both sides of the join"
+            )
         if found[0].type != found[-1].type or not has_equality(found[0].type):
-            raise not_available(f"USING with a {found[0].type} and a {found[-1].type}", "use ON.")
+            types = f"{found[0].type} and {found[-1].type}"
+            raise not_available(f"USING with columns of type {types}", "use ON.")
         self.scope.merged[name.lower()] = found[0]
         return quoted(found[0].name)
 
@@ -453,7 +462,7 @@ class _Select:
         wanted = item.table.lower() if isinstance(item, exp.Column) else None
         sources = [s for s in self.scope.sources if wanted in (None, s.alias.lower()) and s.shown]
         if wanted and not sources:
-            raise BadQuery(f"there is no '{wanted}' in FROM")
+            raise BadQuery(f"there is no relation '{wanted}' in FROM")
         merged = {} if wanted else self.scope.merged
         found = [(c.name, of_column(quoted(c.name), c)) for c in merged.values()]
         for source in sources:
@@ -495,7 +504,7 @@ class _Select:
                 return f"({', '.join(self._grouped(part, places) for part in item.expressions)})"
         value = self.expressions.compile(_place(item, places))
         if not can_group(value.type):
-            raise not_available(f"GROUP BY {value.type}", "group by a part of it.")
+            raise not_available(f"GROUP BY {value.type}", "group by a part of the value.")
         return value.sql
 
     def _condition(self, word: str, outputs: Mapping[str, TypedSql]) -> str:
@@ -523,14 +532,15 @@ def _grouped_columns(group: exp.Group | None) -> list[exp.Expr]:
     )
     if not sets and not any(group.args.get(word) for word in words):
         return []
-    return list(dict.fromkeys(_leaves(group.expressions)))
+    return list(dict.fromkeys(grouping_items(group.expressions)))
 
 
-def _leaves(items: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+def grouping_items(items: Iterable[exp.Expr]) -> Iterator[exp.Expr]:
+    """The items of GROUP BY, and those in its ROLLUP, CUBE and GROUPING SETS."""
     for item in items:
         match item:
             case exp.Rollup() | exp.Cube() | exp.GroupingSets() | exp.Tuple():
-                yield from _leaves(item.expressions)
+                yield from grouping_items(item.expressions)
             case exp.Paren():
                 yield item.this
             case _:
@@ -551,7 +561,9 @@ def _values(node: exp.Values, expressions: Expressions) -> ReadRelation:
     types = [cell.type for cell in rows[0]]
     for row in rows:
         if len(row) != len(types):
-            raise BadQuery(f"VALUES: a row has {len(row)} values, and the first {len(types)}")
+            raise BadQuery(
+                f"all rows of VALUES must have {len(types)} values like the first, got {len(row)}"
+            )
         types = [wider(a, b.type) or VOID for a, b in zip(types, row, strict=True)]
     columns = tuple(AnswerColumn(f"col{n + 1}", type) for n, type in enumerate(types))
     written = ", ".join(

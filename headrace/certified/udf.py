@@ -25,11 +25,11 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Register the functions in a connection."""
     for function, takes, gives in _FUNCTIONS:
         connection.create_function(
-            function.__name__, _null_safe(function), list(takes), gives, null_handling="special"
+            function.__name__, null_safe(function), list(takes), gives, null_handling="special"
         )
 
 
-def _null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
+def null_safe(function: Callable[..., Any]) -> Callable[..., Any]:
     """NULL for NULL, and for what the function cannot read."""
 
     @functools.wraps(function)  # DuckDB counts the parameters

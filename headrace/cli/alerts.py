@@ -28,15 +28,24 @@ _STYLES = {"open": "red", "acknowledged": "green"}
 
 
 def list_alerts(
-    folder: Path, rule: str | None, state: str | None, missed: bool, withdrawn: bool, limit: int
+    folder: Path,
+    rule: str | None,
+    state: str | None,
+    missed: bool,
+    withdrawn: bool,
+    each: int,
+    limit: int,
 ) -> Report:
-    """The newest alerts."""
+    """The newest alerts of each rule, the most severe rules first."""
     with open_service(folder) as service:
-        found = service.ask(AlertsRequest(rule, state, missed, withdrawn, limit=limit))
+        wanted = AlertsRequest(
+            rule, state, missed, withdrawn, each=limit if rule else each, limit=limit
+        )
+        found = service.ask(wanted)
     rows = [_row(alert) for alert in found.alerts]
     if not rows:
         return Report(found, [Text("no alerts")])
-    more = f"the newest {len(rows):,} of {found.total:,}" if found.total > len(rows) else ""
+    more = f"{len(rows):,} of {found.total:,}" if found.total > len(rows) else ""
     return Report(found, [table(*_HEADS, rows=rows), *([dim(more)] if more else [])])
 
 

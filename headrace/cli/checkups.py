@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.client.formats import size
-from headrace.core.errors import NoJava
+from headrace.core.address import StoreAddress
+from headrace.core.errors import HeadraceError, NoJava
 from headrace.core.time import DAY, MINUTE, Clock, iso
 
 FSYNCS = 20
@@ -115,10 +116,22 @@ def writable(state: Path, folder: Path) -> Finding:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"headrace")
     except OSError as error:
-        do = "give this user the right to write there, or set `state` in headrace.toml."
+        do = "grant this user write permission there, or set `state` in headrace.toml."
         return Finding("state", "fail", f"{folder} cannot be written: {error.strerror}", do)
     made = "" if state == folder else " (created by the first run)"
     return Finding("state", "ok", f"{state}{made}")
+
+
+def store(address: StoreAddress) -> Finding:
+    """Whether the database of the store responds; it may be on another machine."""
+    from headrace.serving.opening import store_exists
+
+    try:
+        made = "" if store_exists(address) else " (created by the first run)"
+    except HeadraceError as error:
+        do = error.hint or "start the database, or correct `store.url` in headrace.toml."
+        return Finding("store", "fail", f"{address}: {error.message}", do)
+    return Finding("store", "ok", f"{address}{made}")
 
 
 def fsync(folder: Path, timer: Callable[[], float] = time.perf_counter) -> Finding:
@@ -151,11 +164,11 @@ def clock(now: Clock, newest_file_us: int) -> Finding:
     """The clock is wrong if it is behind the times of existing files."""
     found = f"{iso(now())[:19]} UTC"
     behind = newest_file_us - now()
-    do = "set the clock, or let NTP do it: arrival times and windows follow it."
+    do = "set the clock, or use NTP: arrival times and windows depend on it."
     if behind > DAY:
-        return Finding("clock", "fail", f"{found}, behind files of {iso(newest_file_us)[:10]}", do)
+        return Finding("clock", "fail", f"{found}, before files of {iso(newest_file_us)[:10]}", do)
     if behind > MINUTE:
-        return Finding("clock", "warn", f"{found}, behind files written before", do)
+        return Finding("clock", "warn", f"{found}, earlier than the newest file", do)
     return Finding("clock", "ok", found)
 
 

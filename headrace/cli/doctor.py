@@ -51,7 +51,8 @@ def run_checkups(project: Project) -> list[Finding]:
     needed = checkups.memory_needed(
         settings.spark.memory, *[settings.query.memory] * settings.query.workers
     )
-    url = running_url(Layout.of(project))
+    layout = Layout.of(project)
+    url = running_url(layout)
     return [
         checkups.python(),
         checkups.java(),
@@ -59,6 +60,7 @@ def run_checkups(project: Project) -> list[Finding]:
         checkups.memory(checkups.memory_available(), 0 if url else needed),
         checkups.disk(there, settings.log.free_bytes_min),
         checkups.writable(state, there),
+        checkups.store(layout.store),
         checkups.fsync(there),
         checkups.clock(now_us, _newest_us(there)),
         checkups.port(settings.http.host, settings.http.port, url),

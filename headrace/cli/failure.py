@@ -32,12 +32,17 @@ def run_command(work: Callable[[], int | None], *, json: bool) -> int:
         else:
             error.show()
         return error.exit_code
-    except HeadraceError as error:
-        show(error.as_dict(), json=json)
-        return error.exit_code
     except Exception as error:
-        show(_unexpected(error), json=json)
-        return 1
+        fields, code = failure_of(error)
+        show(fields, json=json)
+        return code
+
+
+def failure_of(error: Exception) -> tuple[Fields, int]:
+    """The five fields of an error, and its exit code."""
+    if isinstance(error, HeadraceError):
+        return error.as_dict(), error.exit_code
+    return _unexpected(error), 1
 
 
 def show(fields: Fields, *, json: bool) -> None:

@@ -86,4 +86,4 @@ def _of_a_server(job: str) -> Service:
 
 def name_hint(name: str, known: list[str]) -> str | None:
     """A hint for an unknown name."""
-    return did_you_mean(name, known, f"there are: {', '.join(known) or 'none'}.")
+    return did_you_mean(name, known, f"available: {', '.join(known) or 'none'}.")

@@ -1,7 +1,8 @@
 """One frame of `headrace top`, ordered by importance for a person on call.
 
-The state, then streams, views, rules and the newest alerts, and last the problems. A narrow screen
-has the most important columns; a wide one has all. Yellow is a warning, red is an error.
+The state, then streams, views, rules and the most severe open alerts, and last the problems. A
+narrow screen has the most important columns; a wide one has all. Yellow is a warning, red is an
+error; green is only what is known to be well.
 tests/cli/test_top.py reads whole frames at 80 and 160 columns.
 """
 
@@ -20,7 +21,7 @@ from headrace.cli.rates import Rates
 from headrace.cli.report import bad, dim, good, problem_line
 from headrace.client.formats import cell, plural, timestamp_to_second
 from headrace.core.time import MILLISECOND, duration_text
-from headrace.serving.alerts import Alert
+from headrace.serving.alerts import Alert, Alerts
 
 WIDE = 120
 _CURVE = 20
@@ -79,9 +80,7 @@ _RULES = (
 )
 
 
-def frame(
-    found: ProjectStatus, alerts: Sequence[Alert], rates: Rates, width: int
-) -> RenderableType:
+def frame(found: ProjectStatus, alerts: Alerts, rates: Rates, width: int) -> RenderableType:
     """The whole screen."""
     streams = {stream.name: stream for stream in found.streams}
     views = [_view(view, streams.get(view.stream)) for view in found.views]
@@ -89,8 +88,9 @@ def frame(
     parts += _table(_STREAMS, [_stream(s, rates) for s in found.streams], width)
     parts += _table(_VIEWS, views, width)
     parts += _table(_RULES, [_rule(rule) for rule in found.rules], width)
-    if alerts:
-        parts += ["", Text("newest alerts", style="bold"), *map(_alert, alerts)]
+    if shown := alerts.alerts:
+        head = f"{len(shown)} of {plural(alerts.total, 'open alert')}, the most severe first"
+        parts += ["", Text(head, style="bold"), *map(_alert, shown)]
     return Group(*parts, "", *_problems(found))
 
 
@@ -147,7 +147,7 @@ def _behind(stream: StreamStatus, rate: float | None) -> bool:
 
 
 def _view(view: ViewStatus, stream: StreamStatus | None) -> list[Cell]:
-    state = good(view.state) if view.state == "live" else Text(view.state, style="yellow")
+    state = _warned(view.state, view.state != "live")
     if view.kind == "read":
         # It has no stored rows, so there is nothing to count.
         return [view.name, view.kind, dim(view.state), view.stream, "", "", "", ""]
@@ -169,7 +169,7 @@ def _rule(rule: RuleStatus) -> list[Cell]:
     numbers = (n.alerts, n.open, n.suppressed, n.missed, n.withdrawn, n.waiting)
     return [
         rule.name,
-        good(rule.state) if rule.state == "enabled" else Text(rule.state, style="yellow"),
+        _warned(rule.state, rule.state != "enabled"),
         Text(rule.severity, style=_SEVERITIES.get(rule.severity, "")),
         *(f"{number:,}" for number in numbers),
         bad(f"{n.failed:,}") if n.failed else "0",
@@ -192,8 +192,10 @@ def _problems(found: ProjectStatus) -> list[Text]:
         for s in found.streams
         if s.shed
     ]
-    if found.state not in (RUNNING, DEGRADED):
-        lines.insert(0, Text(f"{found.state}: {found.reason}", style="yellow"))
+    explained = found.state == DEGRADED and found.problems
+    if found.state != RUNNING and not explained:
+        line = f"{found.state}: {found.reason}" if found.reason else found.state
+        lines.insert(0, Text(line, style="yellow"))
     return lines or [good("no problems")]
 
 

@@ -59,7 +59,7 @@ def _write(output: Path, sql: str) -> None:
     try:
         if output.exists() and not output.read_text("utf-8").startswith(MADE_BY):
             raise BadRequest(
-                f"{output} was not created by this command, and is not overwritten",
+                f"refusing to overwrite {output}: it was not created by this command",
                 hint="give another file, or move that one away.",
             )
         output.write_text(sql, "utf-8")

@@ -20,7 +20,9 @@ from headrace.server.package import pack
 from headrace.server.resources import JobResources, ResourceRequest
 from headrace.server.shapes import JobStatus, VersionList
 
-_HEADS = ("job", "state", "version", "owner", "place", "since", "deaths", "reason")
+_HEADS = ("job", "state", "version", "owner", "place", "since", "deaths", "problems", "reason")
+_NUMBERS = ("version", "deaths", "problems")
+_FAILING = ("degraded", "silent", "failed")
 _VERSION_HEADS = ("version", "submitted", "by", "views", "streams", "rules")
 
 
@@ -42,20 +44,21 @@ def list_jobs(at: ServerAddress) -> Report:
 
 
 def job_table(jobs: list[JobStatus]) -> RenderableType:
-    return table(*_HEADS, rows=[_row(job) for job in jobs], right=("version", "deaths"))
+    return table(*_HEADS, rows=[_row(job) for job in jobs], right=_NUMBERS)
 
 
 def _row(job: JobStatus) -> list[str | Text]:
     since = f"{timestamp_to_second(job.changed_at)} UTC"
     place = _resource_text(job.place)
-    version, deaths = str(job.version), str(job.deaths)
-    return [job.name, _state(job), version, job.owner, place, since, deaths, job.reason]
+    version, deaths, problems = str(job.version), str(job.deaths), str(job.problems)
+    return [job.name, _state(job), version, job.owner, place, since, deaths, problems, job.reason]
 
 
 def _state(job: JobStatus) -> Text:
-    if job.state == "failed":
+    if job.state in _FAILING:
         return bad(job.state)
-    return good(job.state) if job.state == "running" else Text(job.state, style="yellow")
+    well = job.state == "running" and not job.problems
+    return good(job.state) if well else Text(job.state, style="yellow")
 
 
 def _resource_text(place: JobResources) -> str:

@@ -174,13 +174,16 @@ def send(
         FileFormat | None,
         typer.Option(help="format of the file; else by its extension or the stream"),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="send a file that was sent to a stream without an id")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Send a file's events to a stream, also of a stopped project."""
     from headrace.cli import send as body
 
-    kind = format.value if format else None
-    return body.send(find_project_folder(project), stream, file, kind, quiet=json).print(json)
+    folder, kind = find_project_folder(project), format.value if format else None
+    return body.send(folder, stream, file, kind, again=again, quiet=json).print(json)
 
 
 @app.command()

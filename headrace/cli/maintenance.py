@@ -35,8 +35,14 @@ def rebuild(folder: Path, view: str, *, quiet: bool) -> Report:
     with open_service(folder) as service:
         result = rebuild_with_progress(service, view, quiet=quiet)
     line = f"{result.view}: generation {result.generation}, {plural(result.rows, 'row')}, "
-    found = plural(result.differences or 0, "difference") + " from what was served before"
-    return Report(result, [Text(line).append(bad(found) if result.differences else good(found))])
+    return Report(result, [Text(line).append(_rebuilt(result.differences))])
+
+
+def _rebuilt(differences: int | None) -> Text:
+    if differences is None:
+        return dim("not compared with what was served before")
+    found = plural(differences, "difference") + " from what was served before"
+    return bad(found) if differences else good(found)
 
 
 def audit(folder: Path, view: str | None) -> Report:
@@ -49,7 +55,7 @@ def audit(folder: Path, view: str | None) -> Report:
 
 def _audited(results: list[AuditResult]) -> list[RenderableType]:
     rows: list[list[str | Text]] = [
-        [r.view, f"{r.compared:,}", _differences(r.differences), dim(r.note)] for r in results
+        [r.view, f"{r.compared:,}", _differences(r), dim(r.note)] for r in results
     ]
     examples = [Text(f"  {r.view}: {example}") for r in results for example in r.examples]
     if not rows:
@@ -58,8 +64,10 @@ def _audited(results: list[AuditResult]) -> list[RenderableType]:
     return [table(*heads, rows=rows, right=heads[1:3]), *examples]
 
 
-def _differences(many: int) -> Text:
-    return bad(f"{many:,}") if many else good("0")
+def _differences(result: AuditResult) -> Text:
+    if result.changed is None:
+        return dim("–")
+    return bad(f"{result.differences:,}") if result.differences else good("0")
 
 
 def verify(folder: Path, repair: bool) -> Report:
@@ -69,7 +77,7 @@ def verify(folder: Path, repair: bool) -> Report:
     layout, _ = local_state(folder)
     if repair and (job := named_job()):
         raise BadRequest(
-            f"'{job}' is a job of a server, whose files cannot be repaired in place",
+            f"the files of job '{job}' cannot be repaired in place: it belongs to a server",
             hint="copy them into a folder with its project, and repair them there.",
         )
     with spinner("reading the log and the master"):

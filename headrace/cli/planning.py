@@ -105,11 +105,11 @@ def warnings(project: Project, made: Plan) -> list[dict[str, str | None]]:
         name = query.name if query else shown_name(view.name)
         found[name] = fields_of(
             "Warning",
-            f"the search for the pattern of '{name}' may exceed the limit of steps for a key",
+            f"pattern matching for '{name}' may exceed the limit of steps per key",
             detail=f"a key that needs more than {pattern.steps_max:,} steps (pattern.steps_max) "
-            "is skipped: its events are kept, but its matches are not found.",
-            hint="make repeated variables exclude each other without comparing rows, or bound "
-            "them with WITHIN.",
+            "is skipped: its events are stored, but its matches are not detected.",
+            hint="give repeated variables mutually exclusive conditions that do not compare rows, "
+            "or bound them with WITHIN.",
         ) | {"origin": str(query.query_origin) if query else None}
     return list(found.values())
 

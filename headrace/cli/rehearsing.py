@@ -37,7 +37,7 @@ def _known(project: Project, name: str) -> str:
     known = [query.name for query in project.queries.values() if query.rules]
     found = next((each for each in known if each.lower() == name.lower()), None)
     if found is None:
-        raise NotFound(f"there are no rules '{name}'", hint=name_hint(name, known))
+        raise NotFound(f"there are no rules named '{name}'", hint=name_hint(name, known))
     return found
 
 
@@ -55,7 +55,7 @@ def render(found: Rehearsal) -> list[RenderableType]:
     since = f" since {timestamp(found.since)} UTC" if found.since else ""
     head = f"{found.rules} on {found.stream}: {plural(found.events, 'event')}{since}"
     more = found.results - found.events
-    several = f", {plural(more, 'result')} more, as some met several rows of a table"
+    several = f", {more:,} additional results because some events match several rows of a table"
     parts: list[RenderableType] = [Text(head + (several if more else "")), "", _decided(found)]
     parts += ["", *_compared(found.deployed, found.events)]
     if found.samples:
@@ -78,13 +78,13 @@ def _compared(found: Comparison | None, events: int) -> list[RenderableType]:
         return [dim("nothing to compare with: no stream of this name is deployed")]
     lines: list[RenderableType] = []
     if found.differ:
-        many = f"{found.differ:,} of {plural(events, 'event')} would have other results"
+        many = f"{found.differ:,} of {plural(events, 'event')} would have different results"
         lines.append(Text(f"{many} than deployed", style="yellow"))
         lines += [Text(f"  {name}: {plural(n, 'event')}") for name, n in found.fields.items()]
     else:
-        lines.append(good("no event would have other results than deployed"))
+        lines.append(good("no event would have different results than deployed"))
     lines += [Text(f"  {name}: a new field") for name in found.new_fields]
-    lines += [Text(f"  {name}: no longer there") for name in found.gone_fields]
+    lines += [Text(f"  {name}: a removed field") for name in found.gone_fields]
     if found.only_now:
         lines.append(Text(f"  {plural(found.only_now, 'event')} only with these rules"))
     if found.only_deployed:

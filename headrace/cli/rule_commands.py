@@ -136,17 +136,18 @@ def list_alerts(
     withdrawn: Annotated[
         bool, typer.Option("--withdrawn", help="those that batch did not find")
     ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, max=10_000, help="maximum number, the newest first")
-    ] = 100,
+    each: Annotated[
+        int, typer.Option(min=1, max=10_000, help="maximum number of each rule, without --rule")
+    ] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="maximum number")] = 100,
     project: ProjectOption = None,
     json: Json = False,
 ) -> int:
-    """Show the newest alerts."""
+    """Show the newest alerts of each rule, the most severe rules first."""
     from headrace.cli import alerts as body
 
     return body.list_alerts(
-        find_project_folder(project), rule, state, missed, withdrawn, limit
+        find_project_folder(project), rule, state, missed, withdrawn, each, limit
     ).print(json)
 
 

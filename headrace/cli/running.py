@@ -3,7 +3,8 @@
 At a terminal the progress is one line that is overwritten; in a pipe it is a line every ten
 seconds. With `--json` each report is one JSON line {"kind": …, …}, the last of kind "summary", or
 "failed" with the five fields of an error. The exit code is 1 if the audit found a difference, a
-balance is off, or accepted events were not processed. tests/cli/test_running.py reads the lines.
+balance is off, or a run that was not interrupted left accepted events unprocessed.
+tests/cli/test_running.py reads the lines.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from headrace.cli.failure import failure_of
 from headrace.cli.folder import load
 from headrace.cli.report import bad, console, dim, good, print_json, show
 from headrace.cli.status import balance_line
 from headrace.client.formats import plural
-from headrace.core.errors import HeadraceError
 from headrace.core.rule import audit_command
 from headrace.core.time import SECOND, duration_us
 
@@ -43,29 +44,34 @@ def run(
     """Run a project until it is stopped."""
     from headrace.run import loop
 
-    project = load(folder)
     printer = ProgressPrinter(console())
-    report: Callable[[str, dict[str, Any]], None] = _print_json_line if json else printer.print
+    report: Callable[[str, dict[str, Any]], None] = print_json_line if json else printer.print
     try:
         summary = loop.run(
-            project, port=port, seconds=seconds, until_idle=until_idle, report=report
+            load(folder), port=port, seconds=seconds, until_idle=until_idle, report=report
         )
-    except HeadraceError as error:
+    except Exception as error:
         if not json:
             raise
-        _print_json_line("failed", error.as_dict())
-        return error.exit_code
+        return print_failed(error)
     finally:
         printer.stop()
     if json:
-        _print_json_line("summary", msgspec.to_builtins(summary))
+        print_json_line("summary", msgspec.to_builtins(summary))
     else:
         show_summary(summary, printer.screen)
     return 0 if summary.ok else 1
 
 
-def _print_json_line(kind: str, fields: dict[str, Any]) -> None:
+def print_json_line(kind: str, fields: dict[str, Any]) -> None:
     print_json({"kind": kind, **fields})
+
+
+def print_failed(error: Exception) -> int:
+    """Print the last line of a run that failed; returns the exit code."""
+    fields, code = failure_of(error)
+    print_json_line("failed", fields)
+    return code
 
 
 def show_summary(summary: Any, screen: Console) -> None:
@@ -80,8 +86,8 @@ def show_summary(summary: Any, screen: Console) -> None:
     line = f"{balances}; {audit}, {differences}"
     show(screen, good(f"ok: {line}") if summary.ok else bad(f"not ok: {line}"))
     if summary.behind:
-        waiting = plural(summary.behind, "event")
-        show(screen, bad(f"  {waiting} had not been processed when the run ended"))
+        waiting, style = plural(summary.behind, "event"), dim if summary.ok else bad
+        show(screen, style(f"  {waiting} had not been processed when the run ended"))
     for view, many in summary.differing.items():
         found = plural(many, "difference")
         show(screen, Text(f"  {view}: {found}; see: {audit_command(view)}"))

@@ -2,7 +2,8 @@
 
 One chunk is in flight at a time, so the acknowledged events are always a prefix of the file. If a
 send fails midway, the receipt of that prefix is shown with the error, and the exit code is 1.
-Sending the file again is safe for a stream with an id: events accepted before are duplicates.
+Sending the file again is safe for a stream with an id: events accepted before are duplicates. For a
+stream of the project without one, a file that was acknowledged to its end is skipped.
 tests/cli/test_send.py checks the counts, also when the third chunk fails.
 """
 
@@ -23,16 +24,20 @@ from headrace.api.resources.catalog import CatalogRequest
 from headrace.api.service import Service
 from headrace.cli.failure import Fields, fields_of, lines_of
 from headrace.cli.folder import load, name_hint, named_job, open_project_or_job
-from headrace.cli.report import Report, console, good
-from headrace.client.formats import plural
+from headrace.cli.report import Report, console, dim, good
+from headrace.client.formats import plural, timestamp_to_second
+from headrace.core.address import LogAddress
 from headrace.core.errors import BadRequest, HeadraceError, NotFound
 from headrace.core.origin import Origin
 from headrace.core.schema import Column, Schema, Type
+from headrace.core.time import iso
+from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.ingest.records import RECORD_BYTES_MAX, Kind, read_records
+from headrace.ingest.sent_files import SentFile
 
-_INTERRUPTED = fields_of("Interrupted", "the send was stopped before the end of the file")
+_INTERRUPTED = fields_of("Interrupted", "sending was interrupted before the end of the file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class SendTarget:
     schema: Schema
     record_bytes_max: int = RECORD_BYTES_MAX
     origin: Origin | None = None
+    log: LogAddress | None = None  # of a stream of the project without an id
 
 
 @dataclass(slots=True)
@@ -75,13 +81,19 @@ class SendProgress:
         return f"{taken}, {' and '.join(parts)} among them"
 
 
-def send(folder: Path, stream: str, file: str, kind: str | None, *, quiet: bool) -> Report:
-    """Send a file, or stdin, to a stream."""
+def send(
+    folder: Path, stream: str, file: str, kind: str | None, *, again: bool, quiet: bool
+) -> Report:
+    """Send a file, or stdin, to a stream; one that was sent before only with `again`."""
     project = cache(lambda: load(folder))
     known = None if named_job() else _project_target(project(), stream)
     with _file(file) as source, open_project_or_job(project) as service:
         target = known or _job_target(service, stream)
         progress = SendProgress(target.name)
+        whole = file != "-" and source.seekable()
+        sent = SentFile.of(target.log, source) if target.log and whole else None
+        if sent and not again and (at_us := sent.at_us):
+            return _skipped(progress, file, iso(at_us))
         records = read_records(
             source,
             _kind(target, file, kind),
@@ -97,7 +109,16 @@ def send(folder: Path, stream: str, file: str, kind: str | None, *, quiet: bool)
             return _broken_off(progress, error.as_dict(), 1)
         except KeyboardInterrupt:
             return _broken_off(progress, _INTERRUPTED, 130)
+        if sent and progress.accepted:
+            sent.remember()
     return Report(progress.document, [good(progress.words)])
+
+
+def _skipped(progress: SendProgress, file: str, at: str) -> Report:
+    """Nothing is sent: without an id, the events would count twice."""
+    line = f"skipped: {file} was sent to {progress.stream} at {timestamp_to_second(at)} UTC"
+    hint = f"{progress.stream} has no id, so its events would count again; --again sends them."
+    return Report({**progress.document, "sent_at": at}, [Text(line, style="yellow"), dim(hint)])
 
 
 def _send_all(
@@ -155,7 +176,8 @@ def _project_target(project: Project, stream: str) -> SendTarget:
     if found is None:
         raise NotFound(f"there is no stream '{stream}'", hint=name_hint(stream, [*project.streams]))
     bytes_max = project.settings.log.event_bytes_max
-    return SendTarget(found.name, found.format, found.schema.stored, bytes_max, found.origin)
+    log = None if found.id else Layout.of(project).log(found.name)
+    return SendTarget(found.name, found.format, found.schema.stored, bytes_max, found.origin, log)
 
 
 def _job_target(service: Service, stream: str) -> SendTarget:
@@ -183,8 +205,8 @@ def _kind(target: SendTarget, file: str, kind: str | None) -> Kind:
         )
     if chosen == "csv" and not target.schema.columns:
         raise BadRequest(
-            f"the columns of stream '{target.name}' are not known, and a CSV requires them",
-            hint="sending a CSV requires permission to read the stream; JSON lines do not.",
+            f"CSV cannot be sent to stream '{target.name}': its columns are not known",
+            hint="sending CSV requires permission to read the stream; JSON lines do not.",
         )
     return cast(Kind, chosen)
 

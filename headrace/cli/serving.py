@@ -1,6 +1,7 @@
 """`headrace serve`: serves a domain until it is stopped.
 
-With `--json` each report is one JSON line {"kind": …}. Jobs keep running when the server ends.
+With `--json` each report is one JSON line {"kind": …}; that of an error has the kind "failed". Jobs
+keep running when the server ends.
 tests/server/test_story.py starts it.
 """
 
@@ -13,8 +14,8 @@ from typing import Any
 
 from rich.text import Text
 
-from headrace.cli.report import console, good, print_json
-from headrace.cli.running import report_line
+from headrace.cli.report import console, good
+from headrace.cli.running import print_failed, print_json_line, report_line
 
 
 def serve(home: Path | None, port: int | None, *, json: bool) -> int:
@@ -25,14 +26,19 @@ def serve(home: Path | None, port: int | None, *, json: bool) -> int:
 
     def report(kind: str, fields: dict[str, Any]) -> None:
         if json:
-            print_json({"kind": kind, **fields})
+            print_json_line(kind, fields)
         else:
             console().print(_line(kind, fields), soft_wrap=True)
 
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    run(folder, port=port, wait=stop.wait, report=report)
+    try:
+        run(folder, port=port, wait=stop.wait, report=report)
+    except Exception as error:
+        if not json:
+            raise
+        return print_failed(error)
     return 0
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
@@ -29,10 +30,12 @@ from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.cli.report import Report, console, dim
 from headrace.core.errors import Unavailable
-from headrace.serving.alerts import Alert
+from headrace.serving.alerts import Alerts
 
 POLL_S = 0.5
-ALERTS = 5
+ALERTS, ALERTS_EACH = 5, 2  # in all, and of each rule, so that none hides the others
+NO_ALERTS = Alerts([], 0, [])
+NOT_CONNECTED = "not connected"
 Keys = Callable[[float], str]
 
 
@@ -42,7 +45,7 @@ class Screen:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder, self._rates = folder, Rates(clock)
         self.status: ProjectStatus | None = None
-        self.alerts: list[Alert] = []
+        self.alerts = NO_ALERTS
         self._error = ""
 
     def poll(self) -> None:
@@ -53,17 +56,19 @@ class Screen:
             self._error = ""
         except Unavailable as error:
             self._error = error.message
+            if self.status is not None:
+                self.status = replace(self.status, state=NOT_CONNECTED, reason="", problems=[])
 
     def sample(self, service: Service) -> None:
         self.status = service.ask(StatusRequest())
         self._rates.sample(self.status.streams)
-        rules = self.status.rules
-        self.alerts = service.ask(AlertsRequest(limit=ALERTS)).alerts if rules else []
+        wanted = AlertsRequest(state="open", each=ALERTS_EACH, limit=ALERTS)
+        self.alerts = service.ask(wanted) if self.status.rules else NO_ALERTS
 
     def shown(self, width: int) -> list[RenderableType]:
         """The frame, and below it the keys, or why it is stale."""
         seen = [frame(self.status, self.alerts, self._rates, width)] if self.status else []
-        below = f"{self._error}; these are its last numbers" if self._error else "q quits"
+        below = f"{self._error}; showing the last known numbers" if self._error else "q quits"
         return [*seen, dim(below)]
 
 
@@ -77,7 +82,7 @@ def once(folder: Path, sleep: Callable[[float], None] = time.sleep) -> Report:
     assert screen.status is not None
     document_fields: dict[str, Any] = {
         **msgspec.to_builtins(screen.status),
-        "alerts": screen.alerts,
+        "alerts": screen.alerts.alerts,
     }
     return Report(document_fields, screen.shown(width)[:-1])
 

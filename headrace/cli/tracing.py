@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from headrace.api.resources.rows import ReplayRequest, WhyRequest
-from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
+from headrace.audit.trace import Replay, ReplayStep, SkippedRecords, TracedRecord, Why
 from headrace.cli.folder import open_service
 from headrace.cli.report import Report, bad, dim, good, spinner
 from headrace.client.formats import cell, plural, timestamp
@@ -76,7 +76,7 @@ def _pairs(items: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} {cell(value, '')}" for name, value in items)
 
 
-def _many(found: Why | OmittedRecords) -> str:
+def _many(found: Why | SkippedRecords) -> str:
     # If nothing is listed, nothing is missing.
     more = found.events - len(found.listed) if found.listed else 0
     return plural(found.events, "event") + (f" ({more:,} not listed)" if more else "")

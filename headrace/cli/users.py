@@ -147,8 +147,12 @@ def audit_log(target: AccessTarget, filter: AuditLogFilter) -> Report:
     with _access(target) as access:
         found = access.audit_log(filter)
     heads = ("number", "at", "user", "token", "what", "object", "decision", "detail")
-    rows = [_entry_row(entry) for entry in found]
-    return Report({"entries": found}, [table(*heads, rows=rows) if rows else Text("no entries")])
+    if not found.entries:
+        return Report(found, [Text("no entries")])
+    rows = [_entry_row(entry) for entry in found.entries]
+    cut = found.total > len(rows)
+    more = [dim(f"{len(rows):,} of {found.total:,}")] if cut else []
+    return Report(found, [table(*heads, rows=rows), *more])
 
 
 def _wait() -> bool:
@@ -162,7 +166,7 @@ def follow_audit_log(
     """Print entries as they are appended, one JSON line each, until `enough` returns True."""
     with _access(target) as access:
         while True:
-            found = access.audit_log(filter)
+            found = access.audit_log(filter).entries
             for entry in found:
                 print_json(entry)
                 filter = replace(filter, after=entry.number)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from headrace.api.client import TOKEN_VARIABLE, Remote
+from headrace.api.client import TOKEN_VARIABLE, RemoteService
 from headrace.api.resources.rows import ViewRequest
 from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.subscribe import subscribe_remote
@@ -47,7 +47,7 @@ class Client:
     client.views.visitors.where(url="/home").to_pandas()
     """
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: RemoteService) -> None:
         self._remote = remote
 
     @property
@@ -129,11 +129,11 @@ def connect(url: str | Path | None = None, token: str | None = None) -> Client:
     default HEADRACE_TOKEN; for a folder, else the run's own.
     """
     if isinstance(url, str) and url.startswith(("http://", "https://")):
-        return Client(Remote(url, token or os.environ.get(TOKEN_VARIABLE)))
+        return Client(RemoteService(url, token or os.environ.get(TOKEN_VARIABLE)))
     return Client(_in_folder(Path(url) if url else None, token))
 
 
-def _in_folder(given: Path | None, token: str | None) -> Remote:
+def _in_folder(given: Path | None, token: str | None) -> RemoteService:
     from headrace.define.layout import Layout
     from headrace.define.project import Project
     from headrace.define.settings import load_settings

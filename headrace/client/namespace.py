@@ -26,7 +26,7 @@ class Namespace(Mapping[str, T], Generic[T]):
             return self._make(name)
         close = difflib.get_close_matches(name, self._names, 1)
         known = ", ".join(self._names) or "none"
-        hint = f"did you mean '{close[0]}'?" if close else f"there are: {known}."
+        hint = f"did you mean '{close[0]}'?" if close else f"available {self._noun}s: {known}."
         raise NotFound(f"there is no {self._noun} '{name}'", hint=hint)
 
     def __getattr__(self, name: str) -> T:

@@ -22,7 +22,7 @@ from headrace.serving.answer import Answer, AsOf, ColumnInfo, Sampled
 _ROWS_MAX = 50  # of a page; the rest is counted
 _WIDTH = 160
 _NUMBERS = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL")
-_ASIDE = "matches of {} are missing: the search for the pattern exceeded its limit, see status"
+_ASIDE = "matches of {} are missing: pattern matching exceeded its limit of steps, see status"
 _PROVISIONAL = "provisional: an out-of-order event waits for the next generation of batch"
 _MORE = "there are more rows than these"
 

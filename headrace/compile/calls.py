@@ -106,11 +106,11 @@ def _call(
     arguments, literals = given[: row.arguments], given[row.arguments :]
     required = sum(parameter.default is None for parameter in row.parameters)
     if len(arguments) < row.arguments or not required <= len(literals) <= len(row.parameters):
-        raise Unsupported(f"{row.name} takes {_arity(row)}", origin=origin)
+        raise _wrong_count(row, len(given), origin)
     if any(has_aggregate(argument) for argument in arguments):
         raise Unsupported(
-            "an aggregate of an aggregate is not supported",
-            hint="use a view over this view.",
+            "aggregates cannot be nested",
+            hint="aggregate again in a view over this view.",
             origin=origin,
         )
     said = [parameter.default for parameter in row.parameters]
@@ -139,7 +139,7 @@ def _distinct(name: str, node: exp.Distinct, origin: Origin) -> tuple[str, list[
         return name, node.expressions
     if name != "count":
         raise Unsupported(
-            f"{name}(DISTINCT …) is not supported", hint="count(DISTINCT …) is.", origin=origin
+            f"{name}(DISTINCT …) is not supported", hint="use count(DISTINCT …).", origin=origin
         )
     return "count_distinct", node.expressions
 
@@ -194,9 +194,15 @@ def _all(conditions: list[str]) -> str | None:
     return " AND ".join(f"({text})" for text in conditions)
 
 
-def _arity(row: Aggregate) -> str:
-    said = [
-        f"its {p.name}" if p.default is None else f"its {p.name} ({p.default} by default)"
-        for p in row.parameters
+def _wrong_count(row: Aggregate, given: int, origin: Origin) -> Unsupported:
+    most = row.arguments + len(row.parameters)
+    least = most - sum(parameter.default is not None for parameter in row.parameters)
+    number = f"{least}" if least == most else f"{least} to {most}"
+    shown = [
+        p.name if p.default is None else f"{p.name} (default {p.default})" for p in row.parameters
     ]
-    return ", ".join([f"{row.arguments} argument(s)", *said])
+    return Unsupported(
+        f"{row.name} expects {number} argument{'' if most == 1 else 's'}, got {given}",
+        detail=f"trailing parameters: {', '.join(shown)}." if shown else None,
+        origin=origin,
+    )

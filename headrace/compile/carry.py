@@ -132,18 +132,19 @@ class CarryCompiler:
         step = STEPS.get(name)
         if step is None:
             raise self.unsupported(
-                f"{name} is not supported with OVER", f"supported are {STEP_NAMES}."
+                f"{name} is not supported with OVER", f"use one of {STEP_NAMES}."
             )
         arguments = _arguments(function)
         columns, parameters = arguments[: step.columns], arguments[step.columns :]
-        if len(arguments) != step.columns + step.parameters:
-            raise self.unsupported(f"{name} takes {step.columns + step.parameters} argument(s)")
+        if len(arguments) != (count := step.columns + step.parameters):
+            noun = "argument" if count == 1 else "arguments"
+            raise self.unsupported(f"{name} expects {count} {noun}, got {len(arguments)}")
         types = tuple(self.type_of(argument) for argument in columns)
         type = step.returns(types)
         if type is None:
             raise self.unsupported(
-                f"{name} does not take {', '.join(t.spark for t in types)}",
-                f"it takes {step.takes}.",
+                f"{name} does not accept {', '.join(t.spark for t in types)}",
+                f"{name} accepts {step.takes}.",
             )
         names = tuple(
             self.input(carried_sql(t, sql_of(argument)))
@@ -164,7 +165,7 @@ class CarryCompiler:
             value = 0.0
         if not 0 < value <= 1:
             raise self.unsupported(
-                f"the weight of {name} is a number above 0 and at most 1, not {sql_of(parameter)}"
+                f"the weight of {name} must be above 0 and at most 1, got {sql_of(parameter)}"
             )
         return value
 
@@ -174,8 +175,8 @@ class CarryCompiler:
         keys = {tuple(sql_of(part) for part in _partition(call)) for call in calls}
         if len(keys) > 1:
             raise self.unsupported(
-                f"stream '{self.resolved.definition.name}' has two different PARTITION BY",
-                "make a stream for each.",
+                f"stream '{self.resolved.definition.name}' uses two different PARTITION BY lists",
+                "define a stream for each of them.",
             )
         for call in calls:
             self.check_order(call)
@@ -195,7 +196,7 @@ class CarryCompiler:
         if found != [str(self.time).lower()] or descending or call.args.get("spec"):
             raise self.unsupported(
                 f"'{sql_of(call)}' is not ordered by event time",
-                f"write OVER (PARTITION BY … ORDER BY {self.time}), and no frame.",
+                f"write OVER (PARTITION BY … ORDER BY {self.time}) without a frame.",
             )
 
     def unsupported(self, message: str, hint: str | None = None) -> Unsupported:

@@ -38,7 +38,7 @@ def _refuse_numbers(cell: CellTest) -> None:
         name = cell.subject.text
         raise ValueError(
             f"{name} is STRING and cannot be compared with a number; write "
-            f"=CAST({name} AS BIGINT) > … for its number"
+            f"=CAST({name} AS BIGINT) > … to compare it as a number"
         )
 
 
@@ -64,4 +64,4 @@ def _time(value: str, type: str, name: str) -> str:
             return f"DATE '{date.fromisoformat(value).isoformat()}'"
     except ValueError as error:
         raise ValueError(f"'{value}' is not a {type}, and {name} is {type.upper()}") from error
-    raise ValueError(f"{name} is {type.upper()}, which a cell cannot be compared with; write =SQL")
+    raise ValueError(f"{name} is {type.upper()}, so a cell cannot be compared with it; write =SQL")

@@ -91,21 +91,21 @@ def _check(stream: StreamDefinition, column: Column, said: exp.Expr, origin: Ori
     refuse_relative_times(said, origin)
     for found, word in ((exp.Select, "a subquery"), (exp.Window, "OVER"), (exp.Star, "*")):
         if said.find(found):
-            raise _only_its_event(what, word, origin)
+            raise _not_in_column(what, word, origin)
     if has_aggregate(said):
-        raise _only_its_event(what, "an aggregate", origin)
+        raise _not_in_column(what, "an aggregate", origin)
     computed = {other.name.lower(): other.name for other in stream.schema.computed}
     for name in names_in(said):
         if name in computed:
             raise BadDefinition(
-                f"{what} is computed from '{computed[name]}', which is computed itself",
-                hint="write its expression again; a computed column reads stored ones only.",
+                f"{what} refers to '{computed[name]}', which is also a computed column",
+                hint="repeat its expression; a computed column can refer only to stored columns.",
                 origin=origin,
             )
         if name.startswith("_") and name not in _IN_REACH:
             raise BadDefinition(
-                f"{what} is computed from '{name}'",
-                hint=f"of the hidden columns it may read {', '.join(_IN_REACH)}.",
+                f"{what} refers to the hidden column '{name}'",
+                hint=f"it can refer only to the hidden columns {', '.join(_IN_REACH)}.",
                 origin=origin,
             )
         if name == RAW and stream.format != "json":
@@ -117,9 +117,9 @@ def names_in(said: exp.Expr) -> set[str]:
     return {column.parts[0].name.lower() for column in said.find_all(exp.Column)}
 
 
-def _only_its_event(what: str, word: str, origin: Origin) -> Unsupported:
+def _not_in_column(what: str, word: str, origin: Origin) -> Unsupported:
     return Unsupported(
-        f"{what} has {word}, but is computed from its own event",
+        f"{what} contains {word}, but a computed column is computed from a single event",
         hint="aggregate and join in a CREATE VIEW or a CREATE STREAM … AS that reads the stream.",
         origin=origin,
     )
@@ -127,7 +127,7 @@ def _only_its_event(what: str, word: str, origin: Origin) -> Unsupported:
 
 def no_raw(stream: str, origin: Origin) -> Unsupported:
     return Unsupported(
-        f"the events of stream '{stream}' are CSV, and {RAW} is the JSON of an event",
+        f"{RAW} is not available in stream '{stream}': its events are CSV, not JSON",
         hint="declare the fields as columns.",
         origin=origin,
     )
@@ -161,6 +161,6 @@ def _with_column(error: HeadraceError, stream: StreamDefinition, column: Column)
     what, origin = f"column '{column.name}' of stream '{stream.name}'", error.origin
     if (error.detail or "").startswith(_AGGREGATES):
         assert column.generated is not None
-        return _only_its_event(what, "an aggregate", column.generated.origin)
+        return _not_in_column(what, "an aggregate", column.generated.origin)
     message = f"{what}: {error.message}"
     return type(error)(message, detail=error.detail, hint=error.hint, origin=origin)

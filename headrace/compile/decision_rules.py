@@ -63,9 +63,9 @@ def _check_source(resolved: ResolvedQuery) -> None:
     other = [part for part, said in resolved.select.args.items() if said and part not in _SOURCE]
     if other:
         raise BadDefinition(
-            f"rules '{resolved.definition.name}' read a stream and its joins, and cannot have "
-            f"{other[0].strip('_').upper()}",
-            hint="select in a CREATE STREAM … AS, and let the rules read that.",
+            f"rules '{resolved.definition.name}' can only read a stream and join it, "
+            f"got {other[0].strip('_').upper()}",
+            hint="use it in a CREATE STREAM … AS that the rules read.",
             origin=resolved.definition.query_origin,
         )
 
@@ -74,8 +74,7 @@ def _check_time(resolved: ResolvedQuery, rules: DecisionRules, time: str | None)
     for rule in rules.every:
         if time and (said := rule.value(time)):
             raise Unsupported(
-                f"{said.where}: '{time}' is the event time of '{resolved.stream}', which rules "
-                "cannot set",
+                f"{said.where}: rules cannot set '{time}', the event time of '{resolved.stream}'",
                 hint="set another field, or shift time in a CREATE STREAM … AS.",
                 origin=said.origin,
             )
@@ -88,16 +87,16 @@ def _parsed(sql: SqlFragment) -> str:
     except HeadraceError as error:
         raise _with_rule(error, sql) from error
     if len(select.expressions) != 1 or set(_said(select)) != {"expressions"}:
-        raise _not_one(sql)
+        raise _not_one_expression(sql)
     item = select.expressions[0]
     if isinstance(item, exp.Alias) or item.is_star:
-        raise _not_one(sql)
+        raise _not_one_expression(sql)
     if item.find(exp.Select):
-        raise _only_its_row(sql, "a subquery", "join the table after ON.")
+        raise _not_in_rule(sql, "a subquery", "join the table after ON.")
     if item.find(exp.Window):
-        raise _only_its_row(sql, "OVER", "have running values in a CREATE STREAM … AS before.")
+        raise _not_in_rule(sql, "OVER", "use OVER in a CREATE STREAM … AS that the rules read.")
     if has_aggregate(item):
-        raise _only_its_row(sql, "an aggregate", "aggregate in a CREATE VIEW that reads the rules.")
+        raise _not_in_rule(sql, "an aggregate", "aggregate in a CREATE VIEW that reads the rules.")
     try:
         refuse_relative_times(item, sql.origin)
     except Unsupported as error:
@@ -109,12 +108,12 @@ def _said(select: exp.Query) -> list[str]:
     return [part for part, said in select.args.items() if said]
 
 
-def _not_one(sql: SqlFragment) -> BadDefinition:
-    said = f"{sql.where}: expected one expression, not '{sql.text}'"
+def _not_one_expression(sql: SqlFragment) -> BadDefinition:
+    said = f"{sql.where}: expected one expression, got '{sql.text}'"
     return BadDefinition(said, origin=sql.origin)
 
 
-def _only_its_row(sql: SqlFragment, what: str, hint: str) -> Unsupported:
+def _not_in_rule(sql: SqlFragment, what: str, hint: str) -> Unsupported:
     return Unsupported(f"{sql.where}: a rule cannot use {what}", hint=hint, origin=sql.origin)
 
 
@@ -157,10 +156,11 @@ class _RuleAnalyser:
             if found not in {"boolean", "void"}:
                 assert isinstance(test, SqlFragment)
                 raise BadDefinition(
-                    f"{test.where}: '{test.text}' is {found.upper()} and not true or false",
-                    hint="compare it with something; in a decision table a plain value is equality."
+                    f"{test.where}: expected a BOOLEAN condition, got '{test.text}', which is "
+                    f"{found.upper()}",
+                    hint="write a comparison; in a decision table a plain value means equality."
                     if "column" in test.where
-                    else "compare it with something.",
+                    else "write a comparison.",
                     origin=test.origin,
                 )
 
@@ -183,7 +183,7 @@ class _RuleAnalyser:
         except HeadraceError as error:
             kinds = {sql: self.types[sql].upper() for _, sql in said}
             other = next((sql for sql in kinds if kinds[sql] != kinds[first]), first)
-            before = "" if other is first else f", and {first.where} sets {kinds[first]}"
+            before = "" if other is first else f", but {first.where} sets {kinds[first]}"
             raise BadDefinition(
                 f"{other.where}: '{field}' is {kinds[other]} here{before}",
                 detail=error.message,
@@ -193,7 +193,7 @@ class _RuleAnalyser:
         if found == "void":
             raise BadDefinition(
                 f"{first.where}: '{field}' is always NULL, so it has no type",
-                hint="write CAST(NULL AS STRING), or the type that is meant.",
+                hint="write CAST(NULL AS STRING), or cast to another type.",
                 origin=first.origin,
             )
 

@@ -44,8 +44,8 @@ def check_stateless(resolved: ResolvedQuery) -> None:
     if found:
         raise Unsupported(
             f"stream '{resolved.definition.name}' is not stateless: it has {found[0].upper()}",
-            hint="a derived stream selects, filters, explodes, joins and has running values with "
-            "OVER; aggregate in a CREATE VIEW that reads it.",
+            hint="a derived stream can only select, filter, explode, join and compute running "
+            "aggregates with OVER; aggregate in a CREATE VIEW that reads it.",
             origin=resolved.definition.query_origin,
         )
 
@@ -155,7 +155,7 @@ def check_raw(resolved: ResolvedQuery, ordered: Queries, project: Project) -> No
         if RAW not in {item.alias_or_name.lower() for item in ordered[name].select.expressions}:
             raise UnknownColumn(
                 f"stream '{name}' has no {RAW}",
-                hint=f"select {RAW} in it, or better the fields that are needed of it.",
+                hint=f"select {RAW} in it or, preferably, only the fields that you need.",
                 origin=origin,
             )
 
@@ -251,20 +251,20 @@ def stream_join(
     kind = _kind(resolved)
     if kind is None:
         raise Unsupported(
-            f"'{name}' has a kind of join that is not supported between streams",
-            hint="there are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN and LEFT SEMI JOIN.",
+            f"'{name}' uses a type of join that is not supported between streams",
+            hint="use JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN or LEFT SEMI JOIN.",
             origin=origin,
         )
     if len(base_streams(resolved, ordered)) > 2:
         raise Unsupported(
             f"'{name}' joins a stream that is already a join",
-            hint="join two streams, and join their answers in a view over views.",
+            hint="join two streams at a time, and join the results in a view over views.",
             origin=origin,
         )
     if resolved.definition.kind == "stream" and resolved.select.is_star:
         raise Unsupported(
-            f"stream '{name}' joins streams and selects *, so columns would have the same name",
-            hint="name the columns of the joined stream.",
+            f"stream '{name}' selects * from joined streams, so it would have duplicate columns",
+            hint="list the columns in SELECT.",
             origin=origin,
         )
     sides = [_side(resolved, n, ordered, project) for n in range(2)]
@@ -302,7 +302,7 @@ def _side(resolved: ResolvedQuery, number: int, ordered: Queries, project: Proje
         marked = project.streams[base].watermark
         raise Unsupported(
             f"'{resolved.definition.name}' joins stream '{stream}', which has no event time",
-            hint=f"pass on the column '{marked.column}' of '{base}'."
+            hint=f"select the column '{marked.column}' of '{base}' in '{stream}'."
             if marked
             else f"add WATERMARK ts DELAY OF INTERVAL 1 MINUTE to stream '{base}'.",
             origin=resolved.definition.query_origin,

@@ -137,7 +137,7 @@ def estimates_of(view: ViewPlan) -> tuple[Estimate, ...]:
 
 def unknown_view(view: str, known: list[str]) -> NotFound:
     """The error for a view that is not there."""
-    hint = did_you_mean(view, known, f"there are: {', '.join(known) or 'none'}.")
+    hint = did_you_mean(view, known, f"available: {', '.join(known) or 'none'}.")
     return NotFound(f"there is no view '{view}'", hint=hint)
 
 

@@ -17,7 +17,10 @@ from headrace.core.event import KEY
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
 
-HINT = "docs/functions.md lists what can follow aggregates; apply the rest to the events before."
+HINT = (
+    "docs/functions.md lists the functions that are supported after aggregation; apply others to "
+    "the events, before aggregation."
+)
 
 
 def merged_columns(plan: ViewPlan, table: str) -> tuple[AnswerColumn, ...]:

@@ -46,8 +46,8 @@ def require_event_time(resolved: ResolvedQuery, time: str | None) -> str:
     """The event time column; Unsupported if there is none, because a fold needs an order."""
     if time is None:
         raise Unsupported(
-            f"stream '{resolved.definition.name}' needs its events in order, and their "
-            "stream has no event time",
+            f"stream '{resolved.definition.name}' requires its events in order, but stream "
+            f"'{resolved.stream}' has no event time",
             hint="declare WATERMARK ts DELAY OF INTERVAL … in CREATE STREAM.",
             origin=resolved.definition.query_origin,
         )
@@ -62,7 +62,10 @@ def carried_type(spark_type: str, sql: str, origin: Origin) -> Type:
         return Type.of(spark_type)
     if spark_type.startswith("array"):
         return Type.array_of(Type("STRING"))
-    raise Unsupported(f"'{sql}' is of type {spark_type}, which cannot be carried", origin=origin)
+    raise Unsupported(
+        f"'{sql}' has type {spark_type}, which is not supported in a stateful stream",
+        origin=origin,
+    )
 
 
 def carried_sql(type: Type, sql: str) -> str:

@@ -37,7 +37,7 @@ def carried_for(context: CompileContext, resolved: ResolvedQuery, reader: str) -
         raise Unsupported(
             f"stream '{resolved.definition.name}' is stateful and reads stream "
             f"'{below[0].definition.name}', which is stateful too",
-            hint="compute all running values in one stream.",
+            hint="compute all running aggregates in one stream.",
             origin=resolved.definition.query_origin,
         )
     refuse_joined(context, resolved)
@@ -84,8 +84,9 @@ def refuse_joined(context: CompileContext, resolved: ResolvedQuery) -> None:
     """Events of two streams have no order between them."""
     if len(base_streams(resolved, context.queries)) > 1:
         raise Unsupported(
-            f"'{resolved.definition.name}' needs the events of joined streams in order",
-            hint="running values and processors read one stream; join their results.",
+            f"'{resolved.definition.name}' requires its events in order, but events of joined "
+            "streams have none",
+            hint="let running aggregates and processors read one stream, and join their results.",
             origin=resolved.definition.query_origin,
         )
 
@@ -107,7 +108,7 @@ def _processor(context: CompileContext, resolved: ResolvedQuery) -> ProcessorDef
     raise UnknownName(
         f"stream '{resolved.definition.name}' calls the processor '{call.name}', "
         "which is not defined",
-        hint="processors are classes of functions.py with @processor(…).",
+        hint="define it in functions.py as a class with @processor(…).",
         origin=resolved.definition.query_origin,
     )
 

@@ -39,14 +39,14 @@ class JoinBoundReader:
             self._take(on)
         if not self.keys:
             raise Unsupported(
-                f"'{self.name}' joins streams without an equal key",
+                f"'{self.name}' joins streams without an equality between keys",
                 detail="each event would have to be compared with every other.",
                 hint="write ON left.key = right.key AND a bound on both event times.",
                 origin=origin,
             )
         if not self.lowers or not self.uppers:
             raise Unsupported(
-                f"'{self.name}' joins streams without a bound on how far apart their events are",
+                f"'{self.name}' joins streams without a bound on the distance between event times",
                 detail="all events would have to be kept, because a partner could still arrive. "
                 f"Event times are {self._shown(self.left)} and {self._shown(self.right)}.",
                 hint=f"bound it from both sides: {self._example()}.",
@@ -54,8 +54,8 @@ class JoinBoundReader:
             )
         if max(self.lowers) > min(self.uppers):
             raise Unsupported(
-                f"'{self.name}' joins streams with a bound that no two events can meet",
-                hint="the earlier end of the bound comes first.",
+                f"'{self.name}' joins streams with a bound that no two events can satisfy",
+                hint="swap the ends of the bound, so that the earlier one comes first.",
                 origin=origin,
             )
         return max(self.lowers), min(self.uppers)

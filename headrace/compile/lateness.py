@@ -21,7 +21,7 @@ _NOTHING = "cast(NULL as bigint)"
 _PARTIALS = (
     PartialPlan("sum", (EVENTS,), ("INTEGER",), ("count(*)",)),
     PartialPlan("sum", (LATE,), ("INTEGER",), ("count(late_us)",)),
-    # A double, because SQLite's sum of integers fails on overflow.
+    # A double, because Spark's sum of a BIGINT wraps when it overflows.
     PartialPlan("sum", (f"{LATE}_sum",), ("REAL",), ("sum(cast(late_us as double))",)),
     PartialPlan("max", (f"{LATE}_max",), ("INTEGER",), ("max(late_us)",)),
     PartialPlan("sum", (ABSORBED,), ("INTEGER",), (_NOTHING,)),

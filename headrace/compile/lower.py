@@ -128,7 +128,7 @@ def lower_map(
     if ordered := next((group.ordered for group in parts.groups if group.ordered), None):
         if cut:
             raise Unsupported(
-                "a window over ordered events cannot read running values",
+                "count_window and punctuated_window cannot read a stream with running aggregates",
                 hint="use a stream without OVER for the window.",
                 origin=origin,
             )
@@ -150,7 +150,7 @@ def _check_condition(sql: str, source: exp.Select, analyse: Analyse, origin: Ori
     [(_, spark_type)] = analyse(select_of(source, [f"{sql} AS e"]), origin)
     if spark_type not in {"boolean", "void"}:
         raise Unsupported(
-            f"a punctuated window ends where a condition is true, and '{sql}' is "
+            f"the condition of punctuated_window must be BOOLEAN, but '{sql}' is "
             f"{spark_type.upper()}",
             hint=f"write a comparison, such as punctuated_window({sql} = …).",
             origin=origin,
@@ -164,7 +164,7 @@ def _order(
     lifts = " ".join(lift for call in lowered for part in call.partials for lift in part.lifts)
     if "_time" in lifts and time is None:
         raise Unsupported(
-            "first and last need the event time, which the derived stream does not select",
+            "first and last require the event time, but the derived stream does not select it",
             hint="select the watermark's column in the derived stream, or use min_by and max_by.",
             origin=origin,
         )
@@ -257,15 +257,15 @@ def _key(number: int, group: GroupKey, types: dict[str, Type], origin: Origin) -
     type = types[group.sql]
     if not Storage(type).groups:
         raise Unsupported(
-            f"'{group.sql}' is {type.spark}, which cannot be grouped by",
-            hint=f"group by a part of it, such as {group.sql}:kind::string.",
+            f"cannot group by '{group.sql}' of type {type.spark}",
+            hint=f"group by a field of it, such as {group.sql}:kind::string.",
             origin=origin,
         )
     if not group.window:
         return KeyPlan(f"k{number}", group.name, type.spark, Storage(type).key_sql(group.sql))
     if type.name not in {"TIMESTAMP", "TIMESTAMP_NTZ"}:
         raise Unsupported(
-            f"a window takes a TIMESTAMP, and '{group.sql}' is {type.name}", origin=origin
+            f"a window requires a TIMESTAMP, but '{group.sql}' is {type.name}", origin=origin
         )
     start = group.window.key_sql(Storage(type).sql(group.sql))
     return KeyPlan(f"k{number}", group.name, WINDOW, start, group.window)
@@ -297,7 +297,9 @@ def _lower_call(
     if lowered is None:
         text = ", ".join(type.spark for type in given)
         raise Unsupported(
-            f"{call.name} does not take {text}", hint=f"it takes {aggregate.takes}.", origin=origin
+            f"{call.name} does not accept {text}",
+            hint=f"{call.name} accepts {aggregate.takes}.",
+            origin=origin,
         )
     arguments = [Argument(sql, types[sql], inputs) for sql in call.arguments]
     names = {"x": arguments[0], "y": arguments[-1]}
@@ -334,9 +336,7 @@ def known_type(spark_type: str, sql: str, origin: Origin) -> Type:
     except BadDefinition:
         type = None
     if type is None or storage_of(type) is None:
-        raise Unsupported(
-            f"'{sql}' is of type {spark_type}, which a view cannot store", origin=origin
-        )
+        raise Unsupported(f"a view cannot store '{sql}' of type {spark_type}", origin=origin)
     return type
 
 

@@ -30,9 +30,9 @@ _LOGIC: dict[type[exp.Expr], str] = {exp.And: "and", exp.Or: "or"}
 _TEXTS: dict[type[exp.Expr], str] = {exp.Upper: "upper", exp.Lower: "lower"}
 _CASTS = {"DOUBLE": "cast_double", "BIGINT": "cast_bigint", "STRING": "cast_string"}
 _KNOWN = (
-    "between values of different rows there are comparisons, arithmetic, AND, OR, NOT, IS NULL, "
+    "values of different rows can be combined with comparisons, arithmetic, AND, OR, NOT, IS NULL, "
     "IN, BETWEEN, CASE, IF, coalesce, abs, least, greatest, concat, LIKE, upper, lower, length, "
-    "round and casts; any function may stand where all columns are of the row under test."
+    "round and casts; an expression over the current row alone can use any function."
 )
 
 
@@ -46,12 +46,16 @@ class ConditionCompiler:
         """The whole condition."""
         made = self.made(node)
         if made.type not in (BOOLEAN, NULL):
-            raise self.leaves.refused(f"the condition of {self.variable} is not true or false")
+            raise self.leaves.unsupported(
+                f"the condition of {self.variable} must be BOOLEAN, got {made.type.name}"
+            )
         return made.expression
 
     def made(self, node: exp.Expr) -> TypedExpression:
         if isinstance(node, exp.Paren):
             return self.made(node.this)
+        if isinstance(node, exp.Interval):
+            return self.interval(node)
         if constant := _constant(node):
             return constant
         if self.of_row(node):
@@ -59,6 +63,13 @@ class ConditionCompiler:
             column, type = self.leaves.inputs.column(node, self.leaves.origin)
             return TypedExpression(Value(column, RowNavigation()), type)
         return self.leaves.leaf(node) or self.operation(node)
+
+    def interval(self, node: exp.Interval) -> TypedExpression:
+        try:
+            length = duration_us(f"{node.this.name} {node.args.get('unit') or ''}".strip())
+        except ValueError as error:
+            raise self.leaves.unsupported(f"the interval is not valid: {error}") from error
+        return TypedExpression(Constant(length), INTERVAL)
 
     def of_row(self, node: exp.Expr) -> bool:
         """Whether an expression refers to the current row alone."""
@@ -114,7 +125,7 @@ class ConditionCompiler:
             to = Type.parse(sql_of(node.to))
             if to.name in _CASTS:
                 return self.call(_CASTS[to.name], [node.this], to)
-        raise self.leaves.refused(
+        raise self.leaves.unsupported(
             f"'{_said(node)}' combines several rows in a way that is not supported", _KNOWN
         )
 
@@ -131,7 +142,7 @@ class ConditionCompiler:
         kinds = {_kind(part.type): part.type for part in parts if part.type != NULL}
         if len(kinds) > 1:
             said = " with ".join(type.name for type in kinds.values())
-            raise self.leaves.refused(
+            raise self.leaves.unsupported(
                 f"'{name}' combines {said}", "convert them to one type with CAST."
             )
         type = next((p.type for p in parts if p.type == DOUBLE), None)
@@ -143,7 +154,7 @@ class ConditionCompiler:
         made = _arithmetic_type(name, left.type, right.type)
         if made is None:
             said = f"{left.type.name} {name} {right.type.name}"
-            raise self.leaves.refused(
+            raise self.leaves.unsupported(
                 f"{said} is not supported", "convert them to one type with CAST."
             )
         return TypedExpression(FunctionCall(name, (left.expression, right.expression)), made)
@@ -172,11 +183,6 @@ def _constant(node: exp.Expr) -> TypedExpression | None:
         return TypedExpression(Constant(None), NULL)
     if isinstance(node, exp.Boolean):
         return TypedExpression(Constant(bool(node.this)), BOOLEAN)
-    if isinstance(node, exp.Interval):
-        amount, unit = node.this, node.args.get("unit")
-        return TypedExpression(
-            Constant(duration_us(f"{amount.name} {unit or ''}".strip())), INTERVAL
-        )
     if not isinstance(node, exp.Literal):
         return None
     if node.is_string:

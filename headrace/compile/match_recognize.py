@@ -151,9 +151,9 @@ class _MatchCompiler:
         time = require_event_time(self.resolved, self.time)
         order = [phrase.sql for phrase in self.match.order]
         if not self.closed and [_plain(sql) for sql in order] != [time.lower()]:
-            raise self.refused(
+            raise self.unsupported(
                 f"ORDER BY {', '.join(order)} is not the event time",
-                f"write ORDER BY {time}; events with the same time are in the order of the log.",
+                f"write ORDER BY {time}; events with equal times are in the order of the log.",
                 self.match.order[0].origin,
             )
 
@@ -187,21 +187,23 @@ class _MatchCompiler:
         for phrase in self.match.conditions:
             with mistakes.noted():
                 if phrase.name in made:
-                    raise self.refused("DEFINE has two conditions of one variable")
+                    raise self.unsupported(f"DEFINE has two conditions for {phrase.name}")
                 made[phrase.name] = self.condition(phrase, inputs)
         return tuple(made.items())
 
     def condition(self, phrase: NamedExpression, inputs: MatcherInputs) -> Expression:
         known = variables(self.match.node)
         if phrase.name not in known:
-            raise self.refused(
-                f"DEFINE has a condition of {phrase.name}, which is not in the pattern",
-                f"the pattern has {', '.join(sorted(known))}.",
+            raise self.unsupported(
+                f"DEFINE has a condition for {phrase.name}, which is not a pattern variable",
+                f"pattern variables: {', '.join(sorted(known))}.",
                 phrase.origin,
             )
         leaves = NavigationReader(inputs, self.names(), phrase.origin)
         if "final_nav_" in phrase.sql or "final_agg_" in phrase.sql:
-            raise leaves.refused("FINAL is not valid in DEFINE: the match is not complete there")
+            raise leaves.unsupported(
+                "FINAL is not allowed in DEFINE: the match is not complete yet"
+            )
         node = self.parsed(phrase)
         for part in node.walk():
             leaves.refuse_aggregate(part)
@@ -216,8 +218,8 @@ class _MatchCompiler:
         known = variables(self.match.node)
         for name, parts in subsets:
             if name in known or not {*parts} <= known:
-                raise self.refused(
-                    f"SUBSET {name} must have a name of its own and variables of the pattern"
+                raise self.unsupported(
+                    f"SUBSET {name} must have a new name and contain only pattern variables"
                 )
         return known | {name for name, _ in subsets}
 
@@ -256,7 +258,7 @@ class _MatchCompiler:
         names = [*given, *(phrase.name for phrase in self.match.measures)]
         folded = [name.lower() for name in names]
         if twice := [name for name in folded if folded.count(name) > 1]:
-            raise self.refused(f"two columns of the matches are named '{twice[0]}'")
+            raise self.unsupported(f"MATCH_RECOGNIZE returns two columns named '{twice[0]}'")
         ordered = {_plain(phrase.sql) for phrase in self.match.order} & {n.lower() for n in given}
         keys = {key.lower() for key in self.match.keys}
         first = len(keys | ordered) if self.match.rows is not RowsPerMatch.ONE else len(keys)
@@ -297,8 +299,9 @@ class _MatchCompiler:
         if self.closed:
             return select  # an ad-hoc query may use the matches in any way
         if len(list(select.find_all(exp.Subquery))) > 1 or select.args.get("joins"):
-            raise self.refused(
-                "MATCH_RECOGNIZE must be the only relation in FROM", "join what it makes."
+            raise self.unsupported(
+                "MATCH_RECOGNIZE must be the only relation in FROM",
+                "join its result in a definition that reads this one.",
             )
         expressions: list[exp.Expr] = []
         for item in select.expressions:
@@ -314,7 +317,7 @@ class _MatchCompiler:
         made: exp.Expr = query.expressions[0]
         return made
 
-    def refused(
+    def unsupported(
         self, message: str, hint: str | None = None, origin: Origin | None = None
     ) -> Unsupported:
         return Unsupported(message, hint=hint, origin=origin or self.origin)

@@ -92,9 +92,9 @@ class NavigationReader:
         """Refuse an aggregate that patterns lack; Spark would aggregate over all matches."""
         name = node.name.lower() if isinstance(node, exp.Anonymous) else node.key
         if is_aggregate(node):
-            raise self.refused(
+            raise self.unsupported(
                 f"the aggregate {name} is not supported in a pattern",
-                f"supported are {', '.join(MATCH_AGGREGATES)}.",
+                f"use one of {', '.join(MATCH_AGGREGATES)}.",
             )
 
     def navigated(self, node: exp.Anonymous, name: str, final: bool) -> TypedExpression:
@@ -110,8 +110,8 @@ class NavigationReader:
         inner = self.argument(node)
         _, kind, below = _called(inner) if isinstance(inner, exp.Anonymous) else (False, "", "")
         if kind == "nav" and below in {"prev", "next"}:
-            raise self.refused(
-                f"{name}() of {below}() is not supported", "use one call with another distance."
+            raise self.unsupported(
+                f"{below}() cannot be nested in {name}()", "use one call with another offset."
             )
         leaf = self.leaf(inner) if kind == "nav" else None
         leaf = leaf or self.value(inner, RowNavigation(self.variable(_columns(inner))))
@@ -129,7 +129,9 @@ class NavigationReader:
     def value(self, node: exp.Expr, place: RowNavigation) -> TypedExpression:
         if special := next((n for n in node.find_all(exp.Anonymous) if _called(n)[1]), None):
             name = _called(special)[2]
-            raise self.refused(f"{name}() cannot be nested in a navigation or an aggregate")
+            raise self.unsupported(
+                f"{name}() cannot be nested in a navigation function or an aggregate"
+            )
         column, type = self.inputs.column(node, self.origin)
         return TypedExpression(Value(column, place), type)
 
@@ -143,7 +145,7 @@ class NavigationReader:
         column, variable, taken = self.aggregated(inner)
         type = _made(name, taken)
         if type is None:
-            raise self.refused(f"{name} does not accept {taken.spark}", "it requires a number.")
+            raise self.unsupported(f"{name} does not accept {taken.spark}", "use a number.")
         return TypedExpression(MatchAggregate(name, column, variable, distinct, final), type)
 
     def aggregated(self, inner: exp.Expr) -> tuple[str, str | None, Type]:
@@ -159,12 +161,14 @@ class NavigationReader:
         found = {column.table.upper() for column in columns}
         if len(found) > 1:
             said = ", ".join(sorted(name or "no variable" for name in found))
-            raise self.refused(f"one navigation refers to rows of different variables: {said}")
+            raise self.unsupported(
+                f"a navigation or an aggregate refers to more than one pattern variable: {said}"
+            )
         name = found.pop() if found else ""
         if name and name not in self.names:
             known = ", ".join(sorted(self.names))
-            raise self.refused(
-                f"'{name.lower()}' is not a variable of the pattern", f"it has {known}."
+            raise self.unsupported(
+                f"'{name.lower()}' is not a pattern variable", f"pattern variables: {known}."
             )
         return name or None
 
@@ -175,7 +179,7 @@ class NavigationReader:
 
     def argument(self, node: exp.Anonymous) -> exp.Expr:
         if not node.expressions:
-            raise self.refused(f"{_called(node)[2]}() requires an argument")
+            raise self.unsupported(f"{_called(node)[2]}() requires an argument")
         argument: exp.Expr = node.expressions[0]
         return argument
 
@@ -185,10 +189,12 @@ class NavigationReader:
         literal = node.expressions[1]
         text = literal.name if isinstance(literal, exp.Literal) else ""
         if len(node.expressions) > 2 or literal.is_string or not text.isdecimal():
-            raise self.refused(f"the distance in {_called(node)[2]}() is a whole number from 0 on")
+            raise self.unsupported(
+                f"the offset of {_called(node)[2]}() must be a non-negative integer literal"
+            )
         return int(text)
 
-    def refused(self, message: str, hint: str | None = None) -> Unsupported:
+    def unsupported(self, message: str, hint: str | None = None) -> Unsupported:
         return Unsupported(message, hint=hint, origin=self.origin)
 
 

@@ -20,7 +20,7 @@ from headrace.core.event import CUT
 from headrace.core.flow import stream_names
 from headrace.core.pattern import Pattern, Threshold
 from headrace.core.rule import hidden, view_of, watched_of
-from headrace.core.schema import Column, ComputedExpression, Schema, Type
+from headrace.core.schema import Column, ComputedExpression, Schema, Type, nested
 from headrace.core.subscription import Guarantee, Subscription, ViewShape
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.definitions import PaceDefinition, TableDefinition
@@ -30,6 +30,7 @@ from headrace.destination.kinds import Destination
 MERGED = "merged"  # the relation of a view's merged rows, in its finish
 FRESH = "_fresh"  # of a merged row: whether it includes partials of speed
 WINDOW = "WINDOW"  # the type of a window in an answer: {"start": …, "end": …}
+_NOT_PARAMETERS = {WINDOW, "VARIANT", "VOID"}  # no text equals a value of these types
 # Lateness partials of a windowed view: see compile/lateness.py.
 EVENTS, LATE, ABSORBED, ABSORBED_BY = "_events", "_late", "_absorbed", "_absorbed_by"
 
@@ -236,6 +237,15 @@ class ViewPlan(_PlanNode, frozen=True, dict=True):
         order = f" ORDER BY {', '.join(self.order)}" if self.order else ""
         limit = f" LIMIT {self.limit}" if self.limit is not None else ""
         return f"SELECT {items} FROM {MERGED}{having}{order}{limit}"
+
+    def key_parameter(self, name: str) -> OutputPlan | None:
+        """The output that a parameter can filter by: a key, or any column of a view over views,
+        that a text can equal.
+        """
+        output = self.output(name)
+        if output is None or output.type in _NOT_PARAMETERS or nested(output.type):
+            return None
+        return output if output.key is not None or not self.kept else None
 
     @property
     def windowed(self) -> tuple[str, WindowPlan] | None:

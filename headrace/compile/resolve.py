@@ -101,7 +101,7 @@ def resolve_one(project: Project, query: QueryDefinition) -> ResolvedQuery:
         )
     if not select.args.get("from_"):
         raise _unsupported(
-            query, f"{query.kind} '{query.name}' reads nothing", "add FROM a stream."
+            query, f"{query.kind} '{query.name}' has no FROM clause", "add FROM with a stream."
         )
     refuse_relative_times(select, query.query_origin)
     if select.find(exp.TableSample):
@@ -160,7 +160,7 @@ def _find(project: Project, query: QueryDefinition, name: str) -> str:
     shown = [each for each in known.values() if not hidden(each)]
     raise UnknownName(
         f"{query.kind} '{query.name}' reads '{name}', which is not defined",
-        hint=did_you_mean(name, shown, f"defined are: {', '.join(shown)}."),
+        hint=did_you_mean(name, shown, f"available: {', '.join(shown)}."),
         origin=query.query_origin,
     )
 
@@ -179,16 +179,16 @@ def _check_mixture(
         raise _unsupported(
             query,
             f"rules '{query.name}' read two streams",
-            "join the streams in a CREATE STREAM … AS, and let the rules read that.",
+            "join the streams in a CREATE STREAM … AS that the rules read.",
         )
     if len(streams) > 2:
         raise _unsupported(
             query,
             f"'{query.name}' joins more than two streams",
-            "join two of them, and join their answers in a view over views.",
+            "join two streams at a time, and join the results in a view over views.",
         )
     if views and streams:
-        raise _unsupported(query, f"view '{query.name}' mixes views with streams", _READS)
+        raise _unsupported(query, f"view '{query.name}' reads both views and streams", _READS)
     if not streams and not views:
         raise _unsupported(query, f"'{query.name}' reads no stream", _READS)
 
@@ -206,14 +206,14 @@ def _check_joins(query: QueryDefinition, select: exp.Select, streams: list[exp.T
     if sides & {"RIGHT", "FULL"} or (joins and select.args["from_"].this is not streams[0]):
         raise _unsupported(
             query,
-            f"'{query.name}' keeps rows of a table that no event has",
+            f"'{query.name}' keeps rows of a table that match no event",
             "write FROM the stream, then JOIN or LEFT JOIN the tables.",
         )
 
 
 _READS = (
-    "a stream reads one stream, or two that it joins, and any number of tables; a view reads the "
-    "same, or other views and tables."
+    "a stream reads one stream, or joins two, and any number of tables; a view reads the same, or "
+    "other views and tables."
 )
 
 

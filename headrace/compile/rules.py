@@ -76,7 +76,7 @@ def check_names(project: Project) -> None:
     for definition in project.definitions if project.rules or project.watches else ():
         if definition.name.lower() == ALERTS:
             raise BadDefinition(
-                f"'{definition.name}' is the name of the view of all alerts",
+                f"'{definition.name}' is reserved for the view of all alerts",
                 hint="in a project with rules or watches, give the definition another name.",
                 origin=definition.origin,
             )
@@ -118,8 +118,8 @@ def _per(rule: RuleDefinition, columns: tuple[str, ...]) -> tuple[str, ...]:
     for name in rule.per:
         if name.lower() not in known:
             raise UnknownColumn(
-                f"rule '{rule.name}' suppresses PER '{name}', which its SELECT does not have",
-                detail=f"it has: {', '.join(columns)}.",
+                f"rule '{rule.name}' suppresses PER '{name}', but its SELECT has no such column",
+                detail=f"its columns are: {', '.join(columns)}.",
                 origin=rule.origin,
             )
     return tuple(known[name.lower()] for name in rule.per)

@@ -90,7 +90,8 @@ class _Splitter:
         for item in self.select.expressions:
             if item.is_star:
                 raise self.unsupported(
-                    "SELECT * cannot be aggregated", "name the columns of the view."
+                    "SELECT * is not supported in a view over a stream",
+                    "list the columns of the view.",
                 )
             self.parts.items.append((self.name_of(item), self.finish(item.unalias())))
         if having := self.select.args.get("having"):
@@ -109,7 +110,7 @@ class _Splitter:
     def limit(self, expression: exp.Expr) -> int:
         if isinstance(expression, exp.Literal) and expression.name.isdigit():
             return int(expression.name)
-        raise self.unsupported(f"LIMIT {sql_of(expression)} is not a number", "write LIMIT 10.")
+        raise self.unsupported(f"LIMIT must be an integer literal, got {sql_of(expression)}")
 
     def refuse_other_clauses(self) -> None:
         for part in ("qualify", "windows", "offset", "sort", "cluster", "distribute", "pivots"):
@@ -182,7 +183,8 @@ class _Splitter:
             return exp.column(f"call_{self.parts.calls.index(call)}")
         if is_aggregate(expression) or window_function(expression):
             raise self.unsupported(
-                f"{sql_of(expression)} is not supported here", f"aggregates are {AGGREGATE_NAMES}."
+                f"{sql_of(expression)} is not supported in a view over a stream",
+                f"available aggregates: {AGGREGATE_NAMES}.",
             )
         if isinstance(expression, exp.Column):
             return self.alias(expression)

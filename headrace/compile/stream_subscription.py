@@ -35,6 +35,7 @@ class SubscribedStream(msgspec.Struct, frozen=True):
     sql: str = ""  # of a derived stream: its rows, each with its position in the log
     tables: tuple[TablePlan, ...] = ()
     condition: str = ""
+    user: str = ""  # whose queries Spark computes the rows among; empty if the log has them
 
     @property
     def plain(self) -> bool:
@@ -54,7 +55,7 @@ def is_stream(plan: Plan, name: str) -> bool:
         return True
     if plan.view(name) is None:
         names = [*(view.name for view in plan.shown_views), *streams]
-        hint = did_you_mean(name, names, f"there are: {', '.join(names)}.")
+        hint = did_you_mean(name, names, f"available: {', '.join(names)}.")
         raise NotFound(f"there is no view or stream '{name}'", hint=hint)
     return False
 

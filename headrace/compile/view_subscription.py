@@ -75,7 +75,7 @@ def keys_of(view: ViewPlan) -> tuple[str, ...] | None:
 
 def query_of(view: ViewPlan, subscription: Subscription) -> str:
     """The SELECT of a subscription's rows; empty if a lookup by keys is enough, which is faster."""
-    keys = all(_is_key(view, name) for name, _ in subscription.where)
+    keys = all(view.key_parameter(name) for name, _ in subscription.where)
     if keys and not subscription.condition:
         return ""
     said = [exp.column(name).eq(exp.Literal.string(value)) for name, value in subscription.where]
@@ -86,18 +86,13 @@ def query_of(view: ViewPlan, subscription: Subscription) -> str:
     return f"SELECT * FROM {view.name} WHERE {' AND '.join(f'({part})' for part in parts)}"
 
 
-def _is_key(view: ViewPlan, name: str) -> bool:
-    output = view.output(name)
-    return output is not None and (not view.kept or output.key is not None)
-
-
 def _check_keys(view: ViewPlan, subscription: Subscription) -> None:
     for name, _ in subscription.where:
         output = view.output(name)
         if output is None or output.type == WINDOW:
             raise BadRequest(
-                f"'{name}' is not a column of view '{view.name}' that can equal a value",
-                hint=f"there are: {', '.join(o.name for o in view.outputs if o.type != WINDOW)}.",
+                f"'{name}' is not a column of view '{view.name}' that can be compared with a value",
+                hint=f"available: {', '.join(o.name for o in view.outputs if o.type != WINDOW)}.",
             )
 
 
@@ -106,14 +101,14 @@ def _check_time(plan: Plan, shape: ViewShape, subscription: Subscription) -> Non
         return
     if shape.window is None:
         raise Unsupported(
-            f"view '{shape.view}' has no window, so nothing of it is on time or late",
+            f"view '{shape.view}' has no window, so none of its rows is on time or late",
             hint="subscribe with EARLY EVERY …, or without EMIT to receive every change.",
         )
     bare = [name for name in shape.streams if plan.stream(name).watermark is None]
     if bare:
         raise Unsupported(
             f"view '{shape.view}' reads stream '{bare[0]}', which has no watermark, "
-            "so its windows never end",
+            "so its windows never close",
             hint="give the stream a column list with WATERMARK column DELAY OF INTERVAL ….",
         )
 
@@ -126,8 +121,8 @@ def _check_sessions(
         return
     source = next((name for name in view.reads), None)
     raise Unsupported(
-        f"view '{view.name}' has sessions and does not show its keys, so one that was sent cannot "
-        "be retracted when it is merged",
+        f"view '{view.name}' has session windows but does not select all of its keys, so a session "
+        "cannot be retracted when it is merged with another",
         hint="add every key to the SELECT list."
         if source is None
         else f"subscribe to view '{source}' with WHERE …, or without ON TIME and ALLOWED LATENESS.",
@@ -143,27 +138,27 @@ def _has_sessions(plan: Plan, view: ViewPlan) -> bool:
 def _check_values(view: ViewPlan, shape: ViewShape, subscription: Subscription) -> None:
     if subscription.form is Form.PANES and subscription.counts_events and shape.count is None:
         raise Unsupported(
-            f"view '{view.name}' does not show how many events a row has, so EVERY n EVENTS "
-            "cannot be counted",
+            f"EVERY n EVENTS requires the number of events of each row, but view '{view.name}' "
+            "does not select it",
             hint="add count(*) AS events to the view, or use EVERY INTERVAL ….",
         )
     if subscription.form is Form.PANES and subscription.counts_events and shape.keys is None:
         raise Unsupported(
-            f"view '{view.name}' does not show its keys, so EVERY n EVENTS cannot be counted",
+            f"EVERY n EVENTS requires all keys, but view '{view.name}' does not select all of them",
             hint="add every key to the SELECT list, or use EVERY INTERVAL ….",
         )
     if subscription.mode is not Mode.DISCARDING:
         return
     if shape.keys is None:
         raise Unsupported(
-            f"view '{view.name}' does not show its keys, so it cannot be sent DISCARDING",
+            f"DISCARDING requires all keys, but view '{view.name}' does not select all of them",
             hint="add every key to the SELECT list, or use RETRACTING.",
         )
     for output in view.outputs:
         if output.key is None and not _subtracts(output, view):
             raise Unsupported(
                 f"column '{output.name}' of view '{view.name}' cannot be sent DISCARDING",
-                detail="only the difference of a count or a sum is the value of the new events.",
+                detail="DISCARDING sends differences, which are defined only for counts and sums.",
                 hint="use ACCUMULATING or RETRACTING.",
             )
 

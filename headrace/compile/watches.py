@@ -83,18 +83,20 @@ def shape_watch(watch: WatchDefinition) -> ShapedWatch:
     """Extract the constants of a watch."""
     select = parse_query(watch.query, watch.query_origin)
     if not isinstance(select, exp.Select) or not select.args.get("from_"):
-        raise Unsupported(f"{watch.said} is not one SELECT from a stream", origin=watch.origin)
+        raise Unsupported(
+            f"{watch.said} must be a single SELECT from a stream", origin=watch.origin
+        )
     for part in ("group", "having", "order", "limit", "distinct", "with_"):
         if select.args.get(part):
             raise Unsupported(
                 f"{watch.said} is not stateless: it has {part.strip('_').upper()}",
-                hint="a watch selects and filters the events of a stream, one at a time.",
+                hint="a watch can only select and filter the events of a stream, one at a time.",
                 origin=watch.query_origin,
             )
     if select.find(exp.Window):
         raise Unsupported(
-            f"{watch.said} has a running value",
-            hint="define it in a CREATE STREAM … AS, and watch that.",
+            f"{watch.said} contains a running aggregate",
+            hint="define it in a CREATE STREAM … AS, and watch that stream.",
             origin=watch.query_origin,
         )
     _qualify_stars(select)

@@ -86,7 +86,9 @@ def check_windows(query: exp.Query, origin: Origin) -> None:
     windows = {read_window(call, origin) for call in calls.values()}
     if len(windows) > 1:
         raise Unsupported(
-            "a view has one window", hint="make a view for each of them.", origin=origin
+            f"a view can have only one window, got {len(windows)}",
+            hint="define a view for each window.",
+            origin=origin,
         )
 
 
@@ -123,24 +125,24 @@ def _as_number(node: exp.Expr) -> exp.Expr:
 def _read_time(arguments: list[exp.Expr]) -> SlidingWindow:
     if not 2 <= len(arguments) <= 4 or not all(_is_text(a) for a in arguments[1:]):
         raise Unsupported(
-            "a window's size, slide and offset are texts",
+            "window size, slide and offset must be string literals",
             hint="write window(ts, '1 hour') or window(ts, '1 hour', '5 minutes').",
         )
-    with _wrong("the window's size is wrong"):
+    with _named_errors("window size"):
         size = duration_us(arguments[1].name)
-    with _wrong("the window's slide is wrong"):
+    with _named_errors("window slide"):
         slide = duration_us(arguments[2].name) if len(arguments) > 2 else size
-    with _wrong("the window's offset is wrong"):
+    with _named_errors("window offset"):
         offset = _signed_us(arguments[3].name) if len(arguments) > 3 else 0
     if size <= 0 or slide <= 0:
-        raise Unsupported("a window must be longer than nothing")
+        raise Unsupported("window size and slide must be greater than zero")
     if slide > size:
         raise Unsupported(
-            "a window's slide is longer than its size",
-            hint="events between two windows would be in none; make the slide shorter.",
+            "the window slide must not be longer than the window size",
+            hint="make the slide shorter; events between two windows would be in none.",
         )
     if abs(offset) >= slide:
-        raise Unsupported("a window's offset must be shorter than its slide")
+        raise Unsupported("the window offset must be shorter than the window slide")
     return SlidingWindow(size, slide, offset % slide)
 
 
@@ -149,24 +151,24 @@ def _read_session(arguments: list[exp.Expr]) -> SessionWindow:
         isinstance(arguments[1], exp.Literal) and not _is_text(arguments[1])
     ):
         raise Unsupported(
-            "a session takes a time and a gap, which is text",
+            "session_window expects a time and a gap such as '30 minutes'",
             hint="write session_window(ts, '30 minutes').",
         )
     time, gap = arguments
     if not _is_text(gap):
         ends = f"unix_micros({sql_of(time)} + cast({sql_of(gap)} AS INTERVAL))"
         return SessionWindow(ends=ends)
-    with _wrong("the session's gap is wrong"):
+    with _named_errors("session gap"):
         gap_us = duration_us(gap.name)
     if gap_us <= 0:
-        raise Unsupported("a session's gap must be longer than nothing")
+        raise Unsupported("the session gap must be greater than zero")
     return SessionWindow(ends=f"unix_micros({sql_of(time)}) + {gap_us}")
 
 
 def _read_landmark(arguments: list[exp.Expr]) -> LandmarkWindow:
     if len(arguments) != 2 or not _is_text(arguments[1]):
         raise Unsupported(
-            "a landmark is a timestamp, written as text",
+            "landmark_window expects a time and a landmark, a timestamp as a string literal",
             hint="write landmark_window(ts, '2026-01-01 00:00:00').",
         )
     try:
@@ -182,12 +184,14 @@ def _read_count(arguments: list[exp.Expr]) -> OrderedWindow:
     sizes = [_whole(argument) for argument in arguments]
     if not 1 <= len(sizes) <= 2 or None in sizes:
         raise Unsupported(
-            "a count window takes a number of events, and a slide",
+            "count_window expects a number of events and, optionally, a slide",
             hint="write count_window(10) or count_window(10, 5).",
         )
     size, slide = sizes[0] or 0, sizes[-1] or 0
     if not 0 < slide <= size:
-        raise Unsupported("a count window holds at least one event and slides by at most its size")
+        raise Unsupported(
+            "the size and slide of count_window must be at least 1, and the slide at most the size"
+        )
     step = StepPlan("ordinal", (), (), NUMBER, "BIGINT")
     return OrderedWindow(step, window=CountWindow(size, slide))
 
@@ -195,12 +199,17 @@ def _read_count(arguments: list[exp.Expr]) -> OrderedWindow:
 def _read_punctuated(arguments: list[exp.Expr]) -> OrderedWindow:
     hint = "write punctuated_window(done), or with limits punctuated_window(done, 1000, '1 day')."
     if not 1 <= len(arguments) <= 3:
-        raise Unsupported("a punctuated window takes a condition", hint=hint)
+        raise Unsupported(
+            f"punctuated_window expects 1 to 3 arguments, got {len(arguments)}", hint=hint
+        )
     limited = len(arguments) > 1 and not isinstance(arguments[1], exp.Null)
     size = _whole(arguments[1]) if limited else None
     if limited and not size:
-        raise Unsupported("the size of a punctuated window is a number of events", hint=hint)
-    with _wrong("the age of a punctuated window is wrong"):
+        raise Unsupported(
+            "the maximum size of punctuated_window must be a number of events, at least 1",
+            hint=hint,
+        )
+    with _named_errors("maximum age of punctuated_window"):
         age_us = duration_us(arguments[2].name) if len(arguments) > 2 else None
     step = StepPlan("punctuation", (ENDS,), (size, age_us), NUMBER, "BIGINT")
     return OrderedWindow(step, condition=sql_of(arguments[0]))
@@ -230,8 +239,8 @@ def _signed_us(text: str) -> int:
 
 
 @contextmanager
-def _wrong(what: str) -> Iterator[None]:
+def _named_errors(what: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise Unsupported(f"{what}: {error}") from error
+        raise Unsupported(f"the {what} is not valid: {error}") from error

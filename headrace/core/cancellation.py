@@ -42,7 +42,7 @@ class Cancellation:
     def check(self) -> None:
         """Raise Cancelled if the query was stopped."""
         if self.stopped:
-            raise Cancelled("the query was stopped before it was answered")
+            raise Cancelled("the query was cancelled before it completed")
 
     @contextmanager
     def by(self, end: Callable[[], None]) -> Iterator[None]:

@@ -39,7 +39,7 @@ _LETTERS = {
 }  # fmt: skip
 _LETTERS |= {"S" * n: ("fraction", rf"[0-9]{{1,{n}}}") for n in range(1, 10)}
 KNOWN = (
-    "yyyy, yy, MMMM, MMM, MM, M, dd, d, EEEE, EEE, HH, H, hh, h, a, mm, m, ss, s, S…, Z, X… and x…"
+    "yyyy, yy, MMMM, MMM, MM, M, dd, d, EEEE, EEE, HH, H, hh, h, a, mm, m, ss, s, S…, Z, X… or x…"
 )
 _PIECE = re.compile(r"'(?P<quoted>(?:[^']|'')*)'|(?P<letters>([A-Za-z])\3*)|(?P<sign>.)", re.S)
 # Fields of which a pattern has one at most.
@@ -87,7 +87,8 @@ def _piece(found: re.Match[str], text: str) -> tuple[str, bool]:
     if found["letters"] is None:
         return _literal(found, text), False
     if found["letters"] not in _LETTERS:
-        raise ValueError(f"the format '{text}' has '{found['letters']}'; known are {KNOWN}")
+        letters = f"the format '{text}' has '{found['letters']}'"
+        raise ValueError(f"{letters}, which is not supported; use {KNOWN}")
     return found["letters"], True
 
 

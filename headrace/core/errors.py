@@ -233,6 +233,12 @@ class CorruptMaster(HeadraceError):
     http_status = 500
 
 
+class CorruptStore(HeadraceError):
+    """A row of the store is not the one that was written."""
+
+    http_status = 500
+
+
 class UnsupportedFormat(HeadraceError):
     """A file of the state has a version of its format that this Headrace does not read."""
 

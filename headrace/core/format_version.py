@@ -38,12 +38,12 @@ class FormatVersions:
         who, hint = (
             ("a newer", "use the Headrace that wrote it, or a newer one.")
             if found > self.newest
-            else ("an earlier", "open it first with a Headrace that was released between the two.")
+            else ("an older", "open it first with a Headrace that was released between the two.")
         )
         raise UnsupportedFormat(
-            f"the {self.what} at {place} has version {found} of its format, and Headrace "
-            f"{__version__} reads {self._range()}",
-            detail=f"{who} Headrace wrote it; nothing was changed.",
+            f"the {self.what} at {place} has format version {found}, but Headrace {__version__} "
+            f"supports {self._range()}",
+            detail=f"it was written by {who} Headrace; nothing was changed.",
             hint=hint,
         )
 

@@ -40,7 +40,7 @@ class JsonPath:
             match = _STEP.match(text, at)
             if match is None or match[0].startswith('["') != match[0].endswith('"]'):
                 raise ValueError(
-                    f"the path '{text}' cannot be read at '{text[at : at + 20]}'; "
+                    f"the path '{text}' is not valid at '{text[at : at + 20]}'; "
                     "a step is .name, .\"name\", ['name'] or [0]"
                 )
             steps.append(_step(match))

@@ -65,6 +65,11 @@ INGEST_EVENTS = _counter(
 INGEST_BYTES = _counter(
     "headrace_ingest_bytes_total", "bytes of events sent, by result", "stream", "result"
 )
+TCP_REFUSED = _counter(
+    "headrace_tcp_refused_connections_total",
+    "connections to a TCP source refused at its limit",
+    "stream",
+)
 LOG_APPEND_SECONDS = _histogram(
     "headrace_log_append_seconds",
     "time to write and sync a group of sends",
@@ -91,7 +96,7 @@ AUDITS = _counter("headrace_audits_total", "audits by the second engine, by resu
 QUERY_SECONDS = _histogram("headrace_query_seconds", "time of a query, by what answers", "engine")
 QUERIES = Gauge(
     "headrace_queries",
-    "ad-hoc queries on Spark that run or wait for their turn",
+    "ad-hoc queries on Spark that are running or queued",
     ("state",),
     registry=REGISTRY,
 )

@@ -189,7 +189,7 @@ class Pattern(msgspec.Struct, frozen=True, tag=True):
     skip: Skip = Skip()
     selection: Selection = Selection.STRICT
     within_us: int | None = None
-    steps_max: int | None = None  # rows that are taken, on all ways, before a key is ignored
+    steps_max: int | None = None  # rows taken and skipped, on all ways, before a key is ignored
 
 
 SET_ASIDE = b"set aside"  # in place of the state of a key whose search has exceeded its steps

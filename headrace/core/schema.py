@@ -152,11 +152,10 @@ class Column:
 def not_in_csv(column: Column) -> str | None:
     """Why a CSV event cannot hold the column, if it cannot."""
     if column.path is not None:
-        return f"the column '{column.name}' has a path, which CSV events do not have"
+        return f"the column '{column.name}' has a path, but CSV events have no paths"
     if column.type.nested or column.type.name == "VARIANT":
-        article = "an" if column.type.name == ARRAY else "a"
-        kind = f"{article} {column.type.name.lower()}"
-        return f"the column '{column.name}' is {kind}, which CSV events cannot hold"
+        type = column.type.name
+        return f"the type {type} of column '{column.name}' is not supported in CSV events"
     return None
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from headrace.core.order import below
 from headrace.core.schema import Type
 from headrace.core.time import SECOND
 
@@ -122,7 +123,7 @@ def _avg(state: State, times: Sequence[int], column: Values) -> tuple[State, Val
 def _least(state: State, times: Sequence[int], column: Values) -> tuple[State, Values]:
     values = []
     for value in column:
-        if value is not None and (state is None or value < state):
+        if value is not None and (state is None or below(value, state)):
             state = value
         values.append(state)
     return state, values
@@ -131,7 +132,7 @@ def _least(state: State, times: Sequence[int], column: Values) -> tuple[State, V
 def _greatest(state: State, times: Sequence[int], column: Values) -> tuple[State, Values]:
     values = []
     for value in column:
-        if value is not None and (state is None or value > state):
+        if value is not None and (state is None or below(state, value)):
             state = value
         values.append(state)
     return state, values

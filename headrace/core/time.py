@@ -56,7 +56,7 @@ def duration_us(text: str) -> int:
     if end == 0 or text[end:].strip():
         raise ValueError(f"'{text}' is not a duration such as '10 minutes'")
     if total > DURATION_MAX:
-        raise ValueError(f"'{text[:40]}' is longer than a thousand years")
+        raise ValueError(f"duration '{text[:40]}' exceeds the maximum of 1000 years")
     return round(total)
 
 
@@ -67,7 +67,7 @@ def _no_unit(word: str) -> str:
         said += ", because months and years have no fixed length"
     near = difflib.get_close_matches(word.lower(), _NAMES, 1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
-    return f"{said}; there are {', '.join(_NAMES[:-1])} and {_NAMES[-1]}{meant}"
+    return f"{said}; use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}{meant}"
 
 
 def duration_text(us: int) -> str:

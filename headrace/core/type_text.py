@@ -69,7 +69,7 @@ class _Reader:
 
     def type(self, depth: int) -> Type:
         if depth > DEPTH_MAX:
-            raise BadDefinition(f"the type is nested deeper than {DEPTH_MAX} levels")
+            raise BadDefinition(f"the type is nested more than {DEPTH_MAX} levels deep")
         word = self.take().upper()
         if word in _DECIMALS:
             return self.decimal()
@@ -92,8 +92,8 @@ class _Reader:
         found = self.type(depth + 1)
         if found.name == "VARIANT" and self.from_json:
             raise BadDefinition(
-                f"the type {self.text} has VARIANT as a part",
-                hint="VARIANT is the type of a whole column, which may hold any JSON.",
+                f"the type {self.text} must not contain VARIANT",
+                hint="declare the whole column as VARIANT: it accepts any JSON.",
             )
         return found
 
@@ -102,8 +102,8 @@ class _Reader:
         key = self.type(depth + 1)
         if key != Type("STRING") and self.from_json:
             raise BadDefinition(
-                f"the type {self.text} has keys of type {key.spark}",
-                hint="the keys of a JSON object are texts: write MAP<STRING, …>.",
+                f"the type {self.text} has map keys of type {key.spark}, not STRING",
+                hint="the keys of a JSON object are strings: write MAP<STRING, …>.",
             )
         self.expect(",")
         return self.closed(Type.map_of(self.inner(depth), key))
@@ -135,8 +135,8 @@ class _Reader:
             self.expect(")")
         if not (1 <= precision <= PRECISION_MAX and scale <= precision):
             raise BadDefinition(
-                f"DECIMAL({precision},{scale}) is not a type",
-                hint=f"it has 1 to {PRECISION_MAX} digits, and not more after the point.",
+                f"DECIMAL({precision},{scale}) is not a valid type",
+                hint=f"the precision must be from 1 to {PRECISION_MAX}, and the scale not larger.",
             )
         return Type.decimal_of(precision, scale)
 
@@ -167,5 +167,5 @@ class _Reader:
 
     def unsupported(self) -> BadDefinition:
         return BadDefinition(
-            f"the type {self.text} is not supported", hint=f"supported are {SUPPORTED}."
+            f"the type {self.text} is not supported", hint=f"supported types: {SUPPORTED}."
         )

@@ -33,7 +33,7 @@ class WatchdogTimer:
 
     @property
     def alarm(self) -> Problem:
-        said = f"{self.what} has not ended within {duration_text(self.limit_us)}"
+        said = f"{self.what} has not completed within {duration_text(self.limit_us)}"
         return Problem(*self.key, said, since=iso(self.began_us))
 
 

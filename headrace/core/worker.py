@@ -2,12 +2,14 @@
 
 A turn that fails is a problem of the worker and is tried again after a pause, which doubles and is
 drawn at random, so that workers that failed together do not return together. The problem is over
-when a turn has ended well, or has run for `SETTLED_S`. A process that was replaced (Fenced) is the
+when a turn has ended well. Where a turn lasts as long as the worker, as that of a connector does,
+it is also over when the turn has run for `settled_s`. A process that was replaced (Fenced) is the
 one failure that ends a worker; its problem stays. tests/core/test_worker.py checks each.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -18,7 +20,6 @@ from headrace.core.problems import Problem, ProblemKey, Problems, reason_of
 from headrace.core.report import Report
 
 RETRY_MIN_S, RETRY_MAX_S = 1.0, 30.0
-SETTLED_S = 10.0
 Turn = Callable[[], float | None]  # seconds until the next turn; None: the work is done
 
 
@@ -47,13 +48,15 @@ class Worker:
         *,
         key: ProblemKey | None = None,
         first_s: float = 0.0,
+        settled_s: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
         rng: Random | None = None,
     ) -> None:
         self.name, self._turn, self._stop = name, turn, stop
         self._key = key or ProblemKey("part", name, "worker")
         self._problems = Problems("worker", report)
-        self._first_s, self._clock, self._rng = first_s, clock, rng or Random()
+        self._first_s, self._settled_s = first_s, settled_s
+        self._clock, self._rng = clock, rng or Random()
         self._failures = 0
         self._began_s: float | None = None  # the turn that runs
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -71,9 +74,9 @@ class Worker:
 
     @property
     def problem(self) -> Problem | None:
-        """The error of the last turn, until a turn succeeds."""
+        """The error of the last turn, until a turn succeeds or has run for `settled_s`."""
         began = self._began_s
-        settled = began is not None and self._clock() - began >= SETTLED_S
+        settled = began is not None and self._clock() - began >= self._settled_s
         return None if settled else self._problems.get(self._key)
 
     def _run(self) -> None:
@@ -99,7 +102,7 @@ class Worker:
         return pause
 
     def _note(self, error: BaseException) -> None:
-        # A turn that ran for a while without failing resets the back-off.
+        # A turn that ran for `settled_s` without failing resets the back-off.
         if self.problem is None:
             self._failures = 0
             self._problems.over(self._key)

@@ -43,6 +43,6 @@ def check_call(rule: RuleDefinition | WatchDefinition, name: str, known: dict[st
     if name not in known:
         raise UnknownName(
             f"{rule.said} calls '{name}', but functions.py has no such action",
-            hint=f"there are: {', '.join(known) or 'none'}. An action is a function with @action.",
+            hint=f"available actions: {', '.join(known) or 'none'}. Add one with @action.",
             origin=rule.origin,
         )

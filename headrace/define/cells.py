@@ -32,7 +32,7 @@ def read_test(
         return None
     if text.startswith("="):
         if not _sql(text):
-            raise ValueError("there is nothing after '='")
+            raise ValueError("expected SQL after '='")
         return SqlFragment(_sql(text), origin, where)
     word = " ".join(text.lower().split())
     operator, values = (word, ()) if word in {"null", "not null"} else _compared(text)
@@ -45,7 +45,7 @@ def _compared(text: str) -> tuple[str, tuple[str, ...]]:
         operator = "!=" if sign[1] == "<>" else sign[1]
         values = _values(sign[2], "|")
         if len(values) > 1 and operator != "!=":
-            raise ValueError(f"'{text}' compares with several values")
+            raise ValueError(f"'{operator}' requires a single value, got '{text}'")
         return operator, values
     if len(_split(text, _RANGE)) > 1:
         values = _values(text, _RANGE)
@@ -58,7 +58,7 @@ def _compared(text: str) -> tuple[str, tuple[str, ...]]:
 def _values(text: str, separator: str) -> tuple[str, ...]:
     parts = [part.strip() for part in _split(text, separator)]
     if "" in parts:
-        raise ValueError(f"in '{text.strip()}' a value is missing")
+        raise ValueError(f"a value is missing in '{text.strip()}'")
     return tuple(map(_plain, parts))
 
 

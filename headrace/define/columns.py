@@ -23,25 +23,25 @@ from headrace.define.tokens import TokenCursor
 
 _CLAUSES = ("NOT", "FORMAT", "FROM", "DEFAULT", "COMMENT", "GENERATED")
 _OF_EVENTS = {"NOT": "NOT NULL", "FORMAT": "FORMAT", "FROM": "FROM", "DEFAULT": "DEFAULT"}
-_LITERAL = "a text in quotes, a number, TRUE, FALSE or NULL"
+_LITERAL = "a quoted string, a number, TRUE, FALSE or NULL"
 
 
 def read_column(tokens: TokenCursor) -> Column:
     """Parse a column."""
     name, place = tokens.name("a column"), tokens.origin
     if name.startswith("_"):
-        raise tokens.wrong("column names that begin with '_' are reserved", place)
+        raise tokens.error("column names that begin with '_' are reserved", place)
     column, said = Column(name, _type(tokens, name, place)), set[str]()
     while (word := tokens.peek()) in _CLAUSES:
         if word in said:
-            raise tokens.wrong(f"column '{name}' has {word} twice", place)
+            raise tokens.error(f"column '{name}' has {word} twice", place)
         said.add(word)
         tokens.word()
         column = _with(tokens, column, word, place)
     _check_generated(column, said, place)
     if expected := default_mismatch(column):
         what = f"column '{name}': the default {column.default}"
-        raise tokens.wrong(f"{what} is not {expected}", place)
+        raise tokens.error(f"{what} is not {expected}", place)
     return column
 
 
@@ -49,8 +49,8 @@ def _check_generated(column: Column, said: set[str], place: Origin) -> None:
     other = next((clause for word, clause in _OF_EVENTS.items() if word in said), None)
     if column.generated and other:
         raise BadDefinition(
-            f"column '{column.name}' is GENERATED and has {other}",
-            hint=f"{other} says how an event holds a column, and a generated one is in no event.",
+            f"column '{column.name}' is GENERATED and cannot have {other}",
+            hint=f"remove {other}: a generated column is computed, not read from the event.",
             origin=place,
         )
 
@@ -93,7 +93,7 @@ def _with(tokens: TokenCursor, column: Column, word: str, place: Origin) -> Colu
         if word == "FROM":
             return replace(column, path=str(JsonPath.parse(text)))
     except ValueError as error:
-        raise tokens.wrong(f"column '{column.name}': {error}", place) from error
+        raise tokens.error(f"column '{column.name}': {error}", place) from error
     return column
 
 
@@ -108,7 +108,7 @@ def _generated(tokens: TokenCursor, name: str) -> ComputedExpression:
         tokens.word()
     tokens.at -= 1
     if tokens.at == first:
-        raise tokens.wrong(f"column '{name}' has no expression in GENERATED ALWAYS AS ()")
+        raise tokens.error(f"column '{name}': GENERATED ALWAYS AS () requires an expression")
     text = tokens.text_from(first)
     tokens.expect(")")
     return ComputedExpression(text, place)
@@ -123,12 +123,12 @@ def _literal(tokens: TokenCursor, place: Origin) -> str | None:
         return words[tokens.word().upper()]
     sign = "-" if tokens.accept("-") else ""
     if tokens.kind() is not TokenType.NUMBER:
-        raise tokens.wrong(f"DEFAULT requires {_LITERAL}", place)
+        raise tokens.error(f"DEFAULT requires {_LITERAL}", place)
     number = sign + tokens.word()
     try:
         json.loads(number)
     except ValueError as error:
-        raise tokens.wrong(f"DEFAULT requires {_LITERAL}, not {number}", place) from error
+        raise tokens.error(f"DEFAULT requires {_LITERAL}, not {number}", place) from error
     return number
 
 

@@ -42,14 +42,16 @@ class _RuleClauses(NotifyClauses):
         self.tokens.expect("INTERVAL")
         origin, self.suppress_us = self.tokens.origin, self.tokens.interval()
         if self.suppress_us <= 0:
-            raise self.tokens.wrong("an interval must be longer than nothing", origin)
+            raise self.tokens.error("the interval must be greater than zero", origin)
         if self.tokens.accept("PER"):
             self.per = self.tokens.listed(lambda: self.tokens.name("a column"))
 
     def _coupling(self) -> None:
         origin, word = self.tokens.origin, self.tokens.word().lower()
         if word not in set(Coupling):
-            raise self.tokens.wrong(f"COUPLING is IMMEDIATE or EPOCH, not {word.upper()}", origin)
+            raise self.tokens.error(
+                f"COUPLING must be IMMEDIATE or EPOCH, not {word.upper()}", origin
+            )
         self.coupling = Coupling(word)
 
     def _corrections(self) -> None:

@@ -21,7 +21,7 @@ def read_watch(tokens: TokenCursor, name: str, origin: Origin) -> WatchDefinitio
     clauses = _WatchClauses(tokens)
     said = read_select_statement(tokens, f"watch '{name}'", clauses)
     if not clauses.ends:
-        raise tokens.wrong(
+        raise tokens.error(
             f"watch '{name}' has no end: add UNTIL 'a date', AFTER n MATCHES or WHEN (condition)",
             origin,
         )
@@ -49,14 +49,16 @@ class _WatchClauses(NotifyClauses):
         try:
             self.until_us = from_iso(text if "T" in text or " " in text else f"{text}T00:00:00Z")
         except ValueError as error:
-            raise self.tokens.wrong(
+            raise self.tokens.error(
                 f"'{text[:40]}' is not a date or timestamp such as '2027-01-15'", origin
             ) from error
 
     def _after(self) -> None:
         origin, word = self.tokens.origin, self.tokens.word()
         if not word.isdecimal() or not 1 <= int(word) <= MATCHES_MAX:
-            raise self.tokens.wrong(f"AFTER takes a number of matches from 1, not {word}", origin)
+            raise self.tokens.error(
+                f"AFTER requires a number of matches from 1 to {MATCHES_MAX}, got {word}", origin
+            )
         self.matches_max = int(word)
         if not self.tokens.accept("MATCH"):
             self.tokens.expect("MATCHES")
@@ -69,6 +71,6 @@ class _WatchClauses(NotifyClauses):
             depth += tokens.starts_with("(") - tokens.starts_with(")")
             tokens.at += 1
         if tokens.done or tokens.at == first:
-            raise tokens.wrong("WHEN takes a condition in parentheses", origin)
+            raise tokens.error("WHEN requires a condition in parentheses", origin)
         self.when = NamedExpression("when", tokens.text_from(first), origin)
         tokens.expect(")")

@@ -50,7 +50,7 @@ def _matching(tokens: TokenCursor) -> tuple[bool, str]:
         return every, "rules" if every else "rule"
     origin, column = tokens.origin, tokens.name("the column of decisions")
     if column.startswith("_"):
-        raise tokens.wrong("column names that begin with '_' are reserved", origin)
+        raise tokens.error("column names that begin with '_' are reserved", origin)
     return every, column
 
 
@@ -66,9 +66,7 @@ class _Reader:
         while not self.tokens.done:
             origin = self.tokens.origin
             if otherwise:
-                raise self.tokens.wrong(
-                    f"rules '{self.name}' continue after ELSE, which must be the last"
-                )
+                raise self.tokens.error(f"rules '{self.name}': ELSE must come last")
             if self.tokens.accept(ELSE.upper()):
                 otherwise = DecisionRule(ELSE, (), self._sets("ELSE"), origin)
             else:
@@ -105,7 +103,7 @@ def _text_until(
         depth += _steps(tokens)
         tokens.at += 1
     if tokens.at == first:
-        raise tokens.wrong(f"{where}: {what} is missing", origin)
+        raise tokens.error(f"{where}: {what} is missing", origin)
     return SqlFragment(tokens.text_from(first), origin, where)
 
 
@@ -145,7 +143,7 @@ def _check(made: DecisionRules, name: str) -> None:
         if rule.name.lower() == ELSE:
             raise BadDefinition(
                 "a rule cannot be named 'else'",
-                hint="ELSE SET … stands after the last rule.",
+                hint="write the default as ELSE SET … after the last rule.",
                 origin=rule.origin,
             )
         if rule.name.lower() in seen:
@@ -167,8 +165,8 @@ def _check_fields(rule: DecisionRule, column: str) -> None:
             )
         if field.lower() == column.lower():
             raise BadDefinition(
-                f"{sql.where}: '{field}' cannot be set, it says which rule decided",
-                hint="give that column another name: FIRST MATCH AS name, ALL MATCHES AS name.",
+                f"{sql.where}: '{field}' cannot be set: it contains the name of the matched rule",
+                hint="rename that column with FIRST MATCH AS name or ALL MATCHES AS name.",
                 origin=sql.origin,
             )
         if field.lower() in seen:

@@ -41,7 +41,7 @@ def read_table(
     return _Table(location, rows[0], rows[1:]).rules()
 
 
-_SHAPE = "the first row names the columns: rule, then what is tested, then SET field."
+_SHAPE = "the first row must be: rule, then the conditions, then SET field for each result."
 
 
 def _text(folder: Path, location: str, name: str, said: Origin) -> str:
@@ -56,8 +56,8 @@ def _text(folder: Path, location: str, name: str, said: Origin) -> str:
         ) from error
     except OSError as error:
         raise BadDefinition(
-            f"rules '{name}' have no file at {location}",
-            hint="FROM is relative to the project's folder.",
+            f"rules '{name}': '{location}' cannot be read: {error.strerror}",
+            hint="the path after FROM is relative to the project's folder.",
             origin=said,
         ) from error
 
@@ -101,12 +101,12 @@ class _Table:
         for rule in made:
             if rule.name.lower() == ELSE:
                 raise BadDefinition(
-                    f"row {rule.origin.line}: 'else' is not the last row", origin=rule.origin
+                    f"row {rule.origin.line}: 'else' must be the last row", origin=rule.origin
                 )
         if last and last.tests:
             raise BadDefinition(
-                f"row {last.origin.line}: 'else' tests something",
-                hint="it holds where no other row does; leave its tests empty.",
+                f"row {last.origin.line}: 'else' must not have conditions",
+                hint="'else' applies when no other row matches; leave its condition cells empty.",
                 origin=last.origin,
             )
         return tuple(made), last and DecisionRule(ELSE, (), last.sets, last.origin)
@@ -115,14 +115,16 @@ class _Table:
 
     def _check_head(self) -> None:
         if self.names[0].lower() != "rule":
-            raise self._wrong(self.head, f"the first column is '{self.names[0]}' and not 'rule'")
+            raise self._error(self.head, f"the first column must be 'rule', not '{self.names[0]}'")
         fields = [self._field(number) for number in range(len(self.names))]
         if not any(fields):
-            raise self._wrong(self.head, "no column begins with SET, so nothing is set")
+            raise self._error(self.head, "at least one column must begin with SET")
         for number, field in enumerate(fields):
             if field is not None and not field.isidentifier():
-                raise self._wrong(
-                    self.head, f"column '{self.names[number]}': a field is letters, digits and '_'"
+                raise self._error(
+                    self.head,
+                    f"column '{self.names[number]}': a field name may only have letters, digits "
+                    "and '_'",
                 )
 
     def _field(self, number: int) -> str | None:
@@ -136,9 +138,9 @@ class _Table:
         cells = row.cells + [""] * missing
         for number, cell in enumerate(cells):
             if cell and (number >= len(self.names) or not self.names[number]):
-                raise self._wrong(row, f"'{cell}' stands in a column without a name")
+                raise self._error(row, f"'{cell}' is in a column without a name")
         if not cells[0]:
-            raise self._wrong(row, "the rule has no name")
+            raise self._error(row, "the rule has no name")
         return _Row(cells, row.number)
 
     def _values(self, rows: list[_Row], number: int) -> list[str | None] | None:
@@ -172,7 +174,7 @@ class _Table:
                 f"{where}: {error}", origin=Origin(self.location, row.number)
             ) from error
 
-    def _wrong(self, row: _Row, message: str) -> BadDefinition:
+    def _error(self, row: _Row, message: str) -> BadDefinition:
         return BadDefinition(
             f"row {row.number}: {message}", hint=_SHAPE, origin=Origin(self.location, row.number)
         )

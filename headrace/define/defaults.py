@@ -29,7 +29,7 @@ def default_mismatch(column: Column) -> str | None:
         return None
     value = json.loads(column.default, parse_float=Decimal)
     if column.type.nested:
-        return f"possible for {column.type.spark}"
+        return f"supported for the type {column.type.spark}"
     if column.format:
         format = TimeFormat.parse(column.format)
         whole = isinstance(value, str) or format.numbers

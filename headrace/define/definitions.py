@@ -161,7 +161,7 @@ class SinkDefinition:
     destination: Destination
     guarantee: Guarantee
     origin: Origin
-    verb: ClassVar[str] = "goes into"
+    verb: ClassVar[str] = "writes to"
 
     @property
     def said(self) -> str:

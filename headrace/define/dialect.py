@@ -26,7 +26,7 @@ from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
 from headrace.core.schema import ComputedExpression
 from headrace.define.syntax_errors import select_expected, syntax_error, unclosed_quote
-from headrace.define.verbatim import VerbatimGenerator, VerbatimParser
+from headrace.define.verbatim import IntervalParser, VerbatimGenerator, VerbatimParser
 
 _UNDERSTOOD = {
     "ABS", "ANY_VALUE", "APPROX_COUNT_DISTINCT", "APPROX_PERCENTILE", "APPROX_TOP_K", "ARRAY_AGG",
@@ -54,7 +54,7 @@ class Headrace(Spark):
             word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word != "WINDOW"
         }
 
-    class Parser(SparkParser):
+    class Parser(IntervalParser):
         # payload:a.b reads a path of a VARIANT.
         COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
         COLON_CHAIN_IS_SINGLE_EXTRACT: ClassVar[bool] = False
@@ -105,7 +105,7 @@ class Verbatim(Headrace):
 class Translatable(Headrace):
     """The same text with all functions known, so that it can be translated to another dialect."""
 
-    class Parser(SparkParser):
+    class Parser(IntervalParser):
         COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
         COLON_CHAIN_IS_SINGLE_EXTRACT: ClassVar[bool] = False
         # Ours take a limit, which sqlglot would drop.

@@ -47,7 +47,7 @@ def function(
     ...     return pc.utf8_upper(text)
     """
     if kind not in {"arrow", "pandas"}:
-        raise BadDefinition(f"a function is of kind 'arrow' or 'pandas', not {kind!r}")
+        raise BadDefinition(f"the kind of a function must be 'arrow' or 'pandas', not {kind!r}")
     types = tuple(Type.parse(text) for text in takes)
     result = Type.parse(returns)
 
@@ -72,7 +72,7 @@ def load_functions(path: Path) -> tuple[FunctionDefinition, ...]:
             )
         if not definition.name.isidentifier():
             raise BadDefinition(
-                f"'{definition.name}' cannot be the name of a function",
+                f"'{definition.name}' is not a valid function name",
                 origin=_origin(path, definition),
             )
     return tuple(found.values())

@@ -80,7 +80,8 @@ class Layout:
         return self.state / "server.key"
 
     @property
-    def ingest(self) -> Path:
+    def former_cursors(self) -> Path:
+        """Where an earlier Headrace kept the cursors of imported files."""
         return self.state / "ingest"
 
     def work(self, purpose: str) -> Path:

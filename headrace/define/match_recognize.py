@@ -96,7 +96,7 @@ class _Clauses:
             words.append(self.spoken())
             tokens.at += 1
         if tokens.at == first:
-            raise tokens.wrong("expected an expression")
+            raise tokens.error("expected an expression")
         return NamedExpression("", " ".join(word for word in words if word), origin)
 
     def spoken(self) -> str:
@@ -105,7 +105,9 @@ class _Clauses:
         before, word, after = (tokens.peek(number).lower() for number in (-1, 0, 1))
         if word in {"running", "final"} and tokens.peek(2) == "(":
             if after not in ("first", "last", *AGGREGATES):
-                raise tokens.wrong("RUNNING and FINAL stand before FIRST, LAST and aggregates")
+                raise tokens.error(
+                    "RUNNING and FINAL are only allowed before FIRST, LAST or an aggregate"
+                )
             return ""
         if word in (*NAVIGATION, *AGGREGATES) and after == "(" and before != ".":
             final = "final_" if before == "final" else ""
@@ -144,7 +146,7 @@ class _Clauses:
         self.tokens.expect("INTERVAL")
         length_us = self.tokens.interval()
         if length_us <= 0:
-            raise self.tokens.wrong("an interval must be longer than nothing", origin)
+            raise self.tokens.error("the interval must be greater than zero", origin)
         return length_us
 
     def selection(self) -> Selection:

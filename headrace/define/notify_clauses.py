@@ -52,7 +52,7 @@ def read_select_statement(
 def _read_select(tokens: TokenCursor, what: str, clauses: Sequence[str]) -> str:
     """The text up to the first clause."""
     if not tokens.starts_with("SELECT") and not tokens.starts_with("COUNT"):
-        raise tokens.wrong(f"{what} has no SELECT after AS")
+        raise tokens.error(f"{what} has no SELECT after AS")
     first, depth, sourced = tokens.at, 0, False
     while not tokens.done and not (sourced and depth == 0 and _begins(tokens, clauses)):
         kind = tokens.kind()
@@ -91,7 +91,7 @@ class NotifyClauses:
             if word is None:
                 self.tokens.end()
             elif word in said:
-                raise self.tokens.wrong(f"{word} is given twice")
+                raise self.tokens.error(f"{word} is given twice")
             else:
                 said.add(word)
                 self.tokens.expect(word)
@@ -101,12 +101,12 @@ class NotifyClauses:
         origin, word = self.tokens.origin, self.tokens.literal().lower()
         if word not in set(Severity):
             known = ", ".join(f"'{each}'" for each in Severity)
-            raise self.tokens.wrong(f"severity is one of {known}, not '{word}'", origin)
+            raise self.tokens.error(f"severity must be one of {known}, not '{word}'", origin)
         self.severity = Severity(word)
 
     def _notify(self) -> None:
         found = self.tokens.listed(lambda: parse_notify(self.tokens))
         for number, one in enumerate(found):
             if one in found[:number]:
-                raise self.tokens.wrong(f"{one.kind} '{one.target}' is notified twice")
+                raise self.tokens.error(f"{one.kind} '{one.target}' is notified twice")
         self.destinations = found

@@ -25,7 +25,7 @@ def read_pace(said: Mapping[str, str]) -> PaceDefinition:
     overload = " ".join(said.get("overload", "slow").lower().split())
     if overload not in OVERLOADS:
         known = ", ".join(f"'{word}'" for word in OVERLOADS)
-        raise ValueError(f"overload is one of {known}, not '{said['overload']}'")
+        raise ValueError(f"overload must be one of {known}, not '{said['overload']}'")
     pace = PaceDefinition(
         _trigger(said.get("trigger")),
         _number(said, "epoch_events_max"),
@@ -33,7 +33,9 @@ def read_pace(said: Mapping[str, str]) -> PaceDefinition:
         _number(said, "lag_events_max"),
     )
     if pace.sheds and pace.lag_events_max is None:
-        raise ValueError(f"overload = '{overload}' requires lag_events_max, above which it begins")
+        raise ValueError(
+            f"overload = '{overload}' requires lag_events_max, the backlog above which it sheds"
+        )
     return pace
 
 
@@ -52,7 +54,7 @@ def _trigger(text: str | None) -> int | None:
     try:
         return duration_us(text)
     except ValueError as error:
-        raise ValueError(f"trigger is a duration such as '500 ms', not '{text}'") from error
+        raise ValueError(f"trigger must be a duration such as '500 ms', not '{text}'") from error
 
 
 def _number(said: Mapping[str, str], name: str) -> int | None:
@@ -60,5 +62,5 @@ def _number(said: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= 15 and int(text) >= 1):
-        raise ValueError(f"{name} is a whole number from 1 on, not '{text}'")
+        raise ValueError(f"{name} must be a whole number of at least 1, not '{text}'")
     return int(text)

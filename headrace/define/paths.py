@@ -73,7 +73,8 @@ def _output_mistake(project: Project) -> BadSetting | None:
     if inside and not output.is_relative_to(state) and not state.is_relative_to(output):
         return None
     return BadSetting(
-        f"output is a folder of its own inside the project, and not '{project.settings.output}'",
+        "output must be a folder inside the project and outside its state folder, not "
+        f"'{project.settings.output}'",
         hint='write output = "out" in headrace.toml.',
         origin=Origin("headrace.toml", 1),
     )
@@ -101,6 +102,6 @@ def _refuse_own(project: Project, path: Path, said: str, origin: Origin) -> None
         if path.is_relative_to(own):
             raise BadDefinition(
                 f"{said}, which is in the project's {name} folder",
-                hint="a project does not read what it writes.",
+                hint="move it elsewhere: a project cannot read the files that it writes.",
                 origin=origin,
             )

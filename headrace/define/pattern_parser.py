@@ -49,7 +49,7 @@ class PatternReader:
         while not self.tokens.done and self.tokens.peek() not in _ENDS:
             parts.append(self.quantified(self.part()))
         if not parts:
-            raise self.tokens.wrong("a part of the pattern is missing; the empty pattern is ()")
+            raise self.tokens.error("expected a pattern element; write () for the empty pattern")
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     def part(self) -> Node:
@@ -87,9 +87,12 @@ class PatternReader:
             return part
         least, most = bounds[sign] if sign else self.counts()
         if isinstance(part, Absent | Start | End):
-            raise Unsupported("NOT and anchors are not repeated", origin=origin)
+            raise Unsupported("a quantifier is not allowed after NOT, ^ or $", origin=origin)
         if most is not None and (most < least or most == 0):
-            raise tokens.wrong(f"{{{least},{most}}} repeats nothing", origin)
+            at_least = max(least, 1)
+            raise tokens.error(
+                f"the upper bound of {{{least},{most}}} must be at least {at_least}", origin
+            )
         return Repeat(part, least, most, greedy=not tokens.accept("?"))
 
     def braces(self) -> bool:
@@ -102,7 +105,7 @@ class PatternReader:
         if not self.tokens.accept(","):
             self.tokens.expect("}")
             if least is None:
-                raise self.tokens.wrong("expected a number of times between { and }")
+                raise self.tokens.error("expected a number of repetitions between { and }")
             return least, least
         most = self.number()
         self.tokens.expect("}")
@@ -114,7 +117,8 @@ class PatternReader:
             return None
         origin, text = tokens.origin, tokens.word()
         if not text.isdecimal() or int(text) > TIMES_MAX:
-            raise tokens.wrong(
-                f"a number of times is a whole number up to 10000, not {text}", origin
+            raise tokens.error(
+                f"a number of repetitions must be a whole number up to {TIMES_MAX}, not {text}",
+                origin,
             )
         return int(text)

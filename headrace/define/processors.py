@@ -81,7 +81,7 @@ def _column(text: str) -> tuple[str, Type]:
     name, _, type = text.strip().partition(" ")
     if not name.isidentifier() or name.startswith("_") or not type.strip():
         raise BadDefinition(
-            f"'{text.strip()}' is not a column of a processor's rows",
+            f"'{text.strip()}' is not a column name followed by a type",
             hint='write @processor("user STRING, clicks BIGINT").',
         )
     return name, Type.parse(type.strip())

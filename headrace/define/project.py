@@ -117,6 +117,6 @@ def duplicate_definitions(definitions: Sequence[Definition]) -> Iterator[Headrac
             yield BadDefinition(
                 f"'{definition.name}' is defined twice",
                 detail=f"the first definition is at {before.origin}.",
-                hint="names are unique in a project, whatever their case and kind.",
+                hint="names must be unique in a project, regardless of case and kind.",
                 origin=definition.origin,
             )

@@ -33,7 +33,7 @@ def read_query(tokens: TokenCursor, kind: str, name: str, origin: Origin) -> Que
     """The rest of the statement, from AS."""
     tokens.expect("AS")
     if tokens.done:
-        raise tokens.wrong(f"{kind} '{name}' has no SELECT after AS")
+        raise tokens.error(f"{kind} '{name}' has no SELECT after AS")
     if kind == "stream" and _calls_processor(tokens):
         return _processed(tokens, name, origin)
     if kind == "stream" and tokens.starts_with("COUNT"):
@@ -89,12 +89,12 @@ def _matched(tokens: TokenCursor, kind: str, name: str, origin: Origin, at: int)
     first = _relation(tokens, at)
     source = tokens.text[first.start : tokens.tokens[at - 1].end + 1]
     if kind != "query" and not source.isidentifier():
-        raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream", place)
+        raise tokens.error("MATCH_RECOGNIZE must follow FROM and the name of a stream", place)
     if kind == "view":
         raise Unsupported(
-            f"view '{name}' cannot have MATCH_RECOGNIZE",
-            hint="make a stream of its matches with CREATE STREAM … AS SELECT … FROM "
-            f"{source} MATCH_RECOGNIZE (…), and read that in the view.",
+            f"MATCH_RECOGNIZE is not allowed in view '{name}'",
+            hint="create a stream of the matches with CREATE STREAM … AS SELECT … FROM "
+            f"{source} MATCH_RECOGNIZE (…), and read that stream in the view.",
             origin=place,
         )
     tokens.at = at + 1
@@ -117,7 +117,7 @@ def _relation(tokens: TokenCursor, at: int) -> Token:
         depth += (word_of(words[before]) == ")") - (word_of(words[before]) == "(")
         if depth == 0 and word_of(words[before - 1]) == "FROM":
             return words[before]
-    raise tokens.wrong("MATCH_RECOGNIZE stands after FROM and the name of a stream")
+    raise tokens.error("MATCH_RECOGNIZE must follow FROM and the name of a stream")
 
 
 def _counted(tokens: TokenCursor, name: str, origin: Origin) -> QueryDefinition:

@@ -76,7 +76,7 @@ def read_into(settings: T, table: dict[str, Any], origin: Origin) -> T:
         if not is_dataclass(before):
             found = _checked(known[key], key, value, origin)
         elif not isinstance(value, dict):
-            raise BadSetting(f"[{key}] is a table of settings, not a value", origin=origin)
+            raise BadSetting(f"[{key}] must be a table of settings, not a value", origin=origin)
         else:
             found = _read_section(before, key, value, origin)
         current = replace(current, **{key: found})
@@ -111,8 +111,8 @@ def _checked(item: Field[Any], key: str, value: Any, origin: Origin) -> Any:
         value = float(value)
     if type(value) is not expected or expected is list:
         words = {
-            int: "a whole number", float: "a number", str: "a text", dict: "a table",
-            bool: "true or false", list: "a list of texts",
+            int: "a whole number", float: "a number", str: "a string", dict: "a table",
+            bool: "true or false", list: "a list of strings",
         }  # fmt: skip
         raise BadSetting(f"{key} must be {words[expected]}, not {value!r}", origin=origin)
     among = item.metadata.get("among")
@@ -131,10 +131,10 @@ def _checked_texts(item: Field[Any], key: str, texts: list[str], origin: Origin)
     form: TextForm | None = item.metadata.get("form")
     for text in texts:
         if form is not None and not re.fullmatch(form.pattern, text, re.IGNORECASE):
-            raise BadSetting(f"{key} must hold {form.words}, not {text!r}", origin=origin)
+            raise BadSetting(f"{key} must contain {form.words}, not {text!r}", origin=origin)
     return tuple(texts)
 
 
 def _unknown(key: str, known: list[str], origin: Origin) -> BadSetting:
-    hint = did_you_mean(key, known, f"known here: {', '.join(known)}.")
+    hint = did_you_mean(key, known, f"available settings: {', '.join(known)}.")
     return BadSetting(f"there is no setting '{key}'", hint=hint, origin=origin)

@@ -18,13 +18,12 @@ from headrace.core.origin import Origin
 from headrace.define.setting import Documented, TextForm, documented_of, read_into
 from headrace.define.setting import setting as _setting
 
-HOST = TextForm(
-    r"(\*\.)?[\w-]+(\.[\w-]+)*|[0-9a-f:]+", "the names of hosts, without scheme and port"
-)
+HOST = TextForm(r"(\*\.)?[\w-]+(\.[\w-]+)*|[0-9a-f:]+", "host names without scheme and port")
 # The address may have a password, so no message repeats it.
 POSTGRES_URL = TextForm(
-    r"postgres(ql)?://.+", "the address of a database: postgresql://user@host/database"
+    r"postgres(ql)?://.+", "a database URL such as postgresql://user@host/database"
 )
+RECIPIENT = TextForm(r"([^@\s<>,;]+@)?[^@\s<>,;]+\.[^@\s<>,;]+", "e-mail addresses, or domains")
 FORMATS, LEVELS = ("json", "console"), ("debug", "info", "warning", "error")
 
 
@@ -166,13 +165,18 @@ class WatchdogSettings:
         "1 minute", "time after which an epoch that has not ended is a problem", duration=True
     )
     archive_us: int = _setting(
-        "2 minutes", "time after which an archive step that has not ended is one", duration=True
+        "2 minutes",
+        "time after which an archive step, a cleanup of the log and the master or the reload of a "
+        "table that has not ended is one",
+        duration=True,
     )
     build_us: int = _setting(
         "30 minutes", "time after which a build that has not ended is one", duration=True
     )
     compile_us: int = _setting(
-        "2 minutes", "time after which compiling that has not ended is one", duration=True
+        "2 minutes",
+        "time after which compiling or the start of Spark that has not ended is one",
+        duration=True,
     )
     wait_us: int = _setting(
         "10 seconds", "time after which events that wait for speed are a warning", duration=True
@@ -201,8 +205,9 @@ class QuerySettings:
     )
     workers: int = _setting(
         2,
-        "processes that run ad-hoc queries on Spark, each started when those before are busy",
-        least=1,
+        "processes that run ad-hoc queries on Spark, each started when those before are busy; one "
+        "user has all but one of them at most",
+        least=2,
     )
     waiting_max: int = _setting(
         32, "ad-hoc queries that wait for one of these processes before 429", least=0
@@ -280,6 +285,12 @@ class NotifySettings:
         "", "login of the mail server; HEADRACE_SMTP_PASSWORD has the password"
     )
     smtp_from: str = _setting("", "sender of mails")
+    recipients: tuple[str, ...] = _setting(
+        [],
+        "addresses or domains that rules and watches added at run time may notify by e-mail, "
+        "besides the addresses in the project's files",
+        form=RECIPIENT,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +343,7 @@ def load_settings(folder: Path) -> Settings:
     if not path.is_file():
         raise BadProject(
             f"there is no headrace.toml in {folder}",
-            hint="run `headrace new DIR` to make a project, or go to a project's folder.",
+            hint="run `headrace new DIR` to create a project, or change to a project's folder.",
         )
     try:
         table = tomllib.loads(path.read_text("utf-8"))
@@ -342,7 +353,7 @@ def load_settings(folder: Path) -> Settings:
         ) from error
     if not isinstance(table.get("name"), str) or not table["name"]:
         raise BadProject(
-            "headrace.toml does not give the project a name",
+            "headrace.toml does not set the name of the project",
             hint='add the line: name = "shop"',
             origin=Origin(path.name, 1),
         )

@@ -89,11 +89,13 @@ class _Reader(TokenCursor):
         kind = self.word().upper()
         if kind not in {"STREAM", "TABLE", "VIEW", "SINK", "RULES", "RULE", "WATCH"}:
             raise Unsupported(
-                f"CREATE {kind} is not known", hint=f"known are {KNOWN}.", origin=first
+                f"CREATE {kind} is not supported",
+                hint=f"available statements: {KNOWN}.",
+                origin=first,
             )
         name = self.name(f"the {kind.lower()}")
         if name.startswith("_"):
-            raise self.wrong(f"'{name}': names that begin with '_' are reserved", first)
+            raise self.error(f"'{name}': names that begin with '_' are reserved", first)
         if kind == "VIEW" or (kind == "STREAM" and self.starts_with("AS")):
             return read_query(self, kind.lower(), name, first)
         if kind == "SINK":
@@ -107,7 +109,7 @@ class _Reader(TokenCursor):
         schema, watermark = self.columns(name)
         if kind == "TABLE":
             if watermark:
-                raise self.wrong(f"table '{name}' has a watermark, which only streams have", first)
+                raise self.error(f"table '{name}' cannot have a watermark; only streams can", first)
             self.refuse_clauses(name, schema, first)
             return self.table(name, schema, first)
         return self.stream(name, schema, watermark, first)
@@ -117,7 +119,7 @@ class _Reader(TokenCursor):
     def rules(self, name: str, origin: Origin) -> QueryDefinition:
         source, rules = read_rules(self, name, self.folder)
         if not rules.rules:
-            raise self.wrong(f"rules '{name}' have no rule", origin)
+            raise self.error(f"rules '{name}' have no rule", origin)
         query = f"SELECT * FROM {source.text}"
         return QueryDefinition(name, "stream", query, origin, source.origin, rules=rules)
 
@@ -131,14 +133,14 @@ class _Reader(TokenCursor):
         said = {key: plain.pop(key) for key in PACE_OPTIONS if key in plain}
         count = plain.pop("partitions", None)
         if count is not None and (not count.isdigit() or not 1 <= int(count) <= 1024):
-            raise self.wrong(f"partitions must be a number from 1 to 1024, not '{count}'", origin)
+            raise self.error(f"partitions must be a number from 1 to 1024, not '{count}'", origin)
         if plain.get("format", "json") not in {"json", "csv"}:
-            raise self.wrong(f"format is 'json' or 'csv', not '{plain['format']}'", origin)
+            raise self.error(f"format must be 'json' or 'csv', not '{plain['format']}'", origin)
         if plain.get("format") == "csv":
             self.check_csv(schema, origin)
         self.check_watermark(schema, watermark, origin)
         if plain.get("key") and not schema.find(plain["key"]):
-            raise self.wrong(f"the key '{plain['key']}' is not a declared column", origin)
+            raise self.error(f"the key '{plain['key']}' is not a declared column", origin)
         for role in ("key", "id"):
             self.refuse_generated(f"the {role}", schema.find(plain.get(role, "")), origin)
         return StreamDefinition(
@@ -156,16 +158,16 @@ class _Reader(TokenCursor):
         try:
             return read_pace(said)
         except ValueError as error:
-            raise self.wrong(str(error), origin) from error
+            raise self.error(str(error), origin) from error
 
     def check_watermark(self, schema: Schema, watermark: Watermark | None, origin: Origin) -> None:
         column = schema.find(watermark.column) if watermark else None
         if watermark and column is None:
             unknown = f"the watermark column '{watermark.column}' is not a column of the stream"
-            raise self.wrong(unknown, origin)
+            raise self.error(unknown, origin)
         self.refuse_generated("the watermark column", column, origin)
         if column and column.type != Type("TIMESTAMP"):
-            raise self.wrong(
+            raise self.error(
                 f"the watermark column '{column.name}' is {column.type.spark}, not TIMESTAMP",
                 origin,
             )
@@ -176,7 +178,7 @@ class _Reader(TokenCursor):
         """
         if column and column.generated:
             raise BadDefinition(
-                f"{role} '{column.name}' is GENERATED, and must be read from the event",
+                f"{role} '{column.name}' must be read from the event, but it is GENERATED",
                 hint="declare the field that it is computed from, with FROM or FORMAT if needed.",
                 origin=origin,
             )
@@ -187,12 +189,12 @@ class _Reader(TokenCursor):
         """The watermark with its options."""
         if watermark is None:
             for option in times:
-                raise self.wrong(f"'{option}' is given, but '{name}' has no WATERMARK", origin)
+                raise self.error(f"'{option}' requires a WATERMARK; '{name}' has none", origin)
             return None
         try:
             lengths = {option: duration_us(text) for option, text in times.items()}
         except ValueError as error:
-            raise self.wrong(f"an option of the watermark is not valid: {error}", origin) from error
+            raise self.error(f"an option of the watermark is not valid: {error}", origin) from error
         return replace(
             watermark,
             ahead_us=lengths.get("watermark.ahead", watermark.ahead_us),
@@ -203,8 +205,8 @@ class _Reader(TokenCursor):
         """Refuse FORMAT, FROM and DEFAULT on a table, which Spark reads."""
         for column in schema.columns:
             if column.clauses:
-                what = f"column '{column.name}' of table '{name}' has {column.clauses}"
-                raise self.wrong(f"{what}, which only columns of streams have", origin)
+                what = f"column '{column.name}' of table '{name}' cannot have {column.clauses}"
+                raise self.error(f"{what}; only columns of streams can", origin)
 
     def check_csv(self, schema: Schema, origin: Origin) -> None:
         problem = next(filter(None, map(not_in_csv, schema.stored.columns)), None)
@@ -215,7 +217,7 @@ class _Reader(TokenCursor):
         self.expect("USING")
         format = self.word().lower()
         if format not in {"csv", "parquet", "json"}:
-            raise self.wrong(f"a table is USING csv, parquet or json, not {format}", origin)
+            raise self.error(f"a table must be USING csv, parquet or json, not {format}", origin)
         options = self.options() if self.accept("OPTIONS") else {}
         self.expect("LOCATION")
         location = self.literal()
@@ -235,10 +237,12 @@ class _Reader(TokenCursor):
         said = options.pop("guarantee", Guarantee.EXACTLY_ONCE.value).lower()
         if options:
             other = next(iter(options))
-            raise self.wrong(f"a sink has the option guarantee, and not '{other}'", origin)
+            raise self.error(
+                f"unknown option '{other}'; a sink only has the option guarantee", origin
+            )
         if said not in set(Guarantee):
             known = ", ".join(f"'{each}'" for each in Guarantee)
-            raise self.wrong(f"guarantee is one of {known}, not '{said}'", origin)
+            raise self.error(f"guarantee must be one of {known}, not '{said}'", origin)
         return SinkDefinition(name, subscription, destination, Guarantee(said), origin)
 
     # Clauses
@@ -251,7 +255,7 @@ class _Reader(TokenCursor):
         while True:
             if self.starts_with("WATERMARK"):
                 if watermark:
-                    raise self.wrong(f"stream '{name}' declares WATERMARK twice")
+                    raise self.error(f"stream '{name}' declares WATERMARK twice")
                 watermark = self.watermark()
             else:
                 columns.append(read_column(self))
@@ -259,11 +263,13 @@ class _Reader(TokenCursor):
                 break
         self.expect(")")
         if not any(column.generated is None for column in columns):
-            raise self.wrong(f"'{name}' declares no columns that an event has", origin)
+            raise self.error(
+                f"'{name}' must declare at least one column that is not GENERATED", origin
+            )
         try:
             return Schema(tuple(columns)), watermark
         except BadDefinition as error:
-            raise self.wrong(error.message, origin) from error
+            raise self.error(error.message, origin) from error
 
     def watermark(self) -> Watermark:
         self.expect("WATERMARK")
@@ -277,7 +283,7 @@ class _Reader(TokenCursor):
         try:
             return Watermark(column, duration_us(" ".join(words)))
         except ValueError as error:
-            raise self.wrong(f"the watermark's delay is not valid: {error}", place) from error
+            raise self.error(f"the watermark's delay is not valid: {error}", place) from error
 
     def options(self) -> dict[str, str]:
         self.expect("(")
@@ -289,7 +295,7 @@ class _Reader(TokenCursor):
             self.accept("=")
             sign = "-" if self.accept("-") else ""
             if key.lower() in found:
-                raise self.wrong(f"the option '{key}' is given twice")
+                raise self.error(f"the option '{key}' is given twice")
             found[key.lower()] = sign + self.word()
             if not self.accept(","):
                 break

@@ -30,7 +30,7 @@ def read_stream_subscription(text: str) -> StreamSubscription:
         condition = read_condition(tokens) if tokens.accept("WHERE") else ""
         if word := next(filter(tokens.starts_with, EMISSION), None):
             raise BadDefinition(
-                f"{word} is for views, and '{stream}' is a stream",
+                f"{word} requires a view; '{stream}' is a stream",
                 hint="leave it out: each row of a stream is sent once, as it arrives.",
                 origin=tokens.origin,
             )

@@ -33,15 +33,15 @@ def unclosed_quote(
         before = list(tokenize(text[:at]))
     except TokenError:
         place = _place(text, text.rfind("/*"), origin)
-        return BadDefinition("a comment that begins here is never closed", origin=place)
+        return BadDefinition("the comment that starts here is never closed", origin=place)
     # Where a quote is forgotten, the next one closes the text: it is the first that spans lines.
     wide = [t for t in before if t.token_type is TokenType.STRING and "\n" in t.text]
     if not wide:
         place = _place(text, at, origin)
-        return BadDefinition("a text that begins here is never closed", origin=place)
+        return BadDefinition("the string that starts here is never closed", origin=place)
     return BadDefinition(
-        "a text that begins here continues in the next line, and a later one is never closed",
-        hint="is a quote missing at the end of this one?",
+        "the string that starts here continues on the next line, and a later one is never closed",
+        hint="is a quote missing at the end of this string?",
         origin=_place(text, wide[0].start, origin),
     )
 

@@ -23,12 +23,12 @@ def read_threshold(tokens: TokenCursor) -> ThresholdDefinition:
     text = tokens.word()
     least = int(text) + more if text.isdecimal() else 0
     if not 1 <= least <= LEAST_MAX:
-        raise tokens.wrong(f"a threshold is a whole number from 1 to {LEAST_MAX}", origin)
+        raise tokens.error(f"a threshold must be a whole number from 1 to {LEAST_MAX}", origin)
     tokens.expect("WITHIN")
     tokens.expect("INTERVAL")
     within_us = tokens.interval()
     if within_us <= 0:
-        raise tokens.wrong("an interval must be longer than nothing", origin)
+        raise tokens.error("the interval must be greater than zero", origin)
     keys: list[str] = []
     while tokens.accept("," if keys else "PER"):
         keys.append(tokens.name("a column"))
@@ -47,5 +47,5 @@ def _counted(tokens: TokenCursor) -> NamedExpression | None:
         depth += tokens.starts_with("(") - tokens.starts_with(")")
         tokens.at += 1
     if tokens.at == first:
-        raise tokens.wrong("DISTINCT requires a column")
+        raise tokens.error("DISTINCT requires a column")
     return NamedExpression("", tokens.text_from(first), origin)

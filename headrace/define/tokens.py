@@ -103,14 +103,14 @@ class TokenCursor:
 
     def word(self) -> str:
         if self.done:
-            raise self.wrong("the statement ends too early")
+            raise self.error("unexpected end of the statement")
         self.at += 1
         return self.tokens[self.at - 1].text
 
     def name(self, what: str) -> str:
         token = self.tokens[self.at] if not self.done else None
         if token is None or token.token_type in _TEXTS or not token.text.isidentifier():
-            raise self.wrong(f"expected a name for {what}: letters, digits and '_'")
+            raise self.error(f"expected a name for {what}: letters, digits and '_'")
         return self.word()
 
     def listed(self, read: Callable[[], T]) -> tuple[T, ...]:
@@ -130,7 +130,7 @@ class TokenCursor:
 
     def literal(self) -> str:
         if self.kind() is not TokenType.STRING:
-            raise self.wrong("expected a text in quotes")
+            raise self.error("expected a quoted string")
         return self.word()
 
     def interval(self) -> int:
@@ -143,7 +143,7 @@ class TokenCursor:
         try:
             return duration_us(" ".join(words))
         except ValueError as error:
-            raise self.wrong(f"the interval is not valid: {error}", origin) from error
+            raise self.error(f"the interval is not valid: {error}", origin) from error
 
     def text_from(self, first: int) -> str:
         """The source text from a token up to here."""
@@ -153,14 +153,14 @@ class TokenCursor:
     def expect(self, word: str) -> None:
         if not self.accept(word):
             found = "the end of the statement" if self.done else f"'{self.tokens[self.at].text}'"
-            raise self.wrong(f"expected {word}, got {found}")
+            raise self.error(f"expected {word}, got {found}")
 
     def end(self) -> None:
         if not self.done:
-            raise self.wrong(
+            raise self.error(
                 f"expected the end of the statement, got '{self.tokens[self.at].text}'"
             )
 
-    def wrong(self, message: str, origin: Origin | None = None) -> BadDefinition:
+    def error(self, message: str, origin: Origin | None = None) -> BadDefinition:
         hint = SEMICOLON if self.at and self.starts_with("CREATE") else None
         return BadDefinition(message, hint=hint, origin=origin or self.origin)

@@ -37,7 +37,19 @@ _OPERATORS = {
 _SIGNS = {TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 
 
-class VerbatimParser(SparkParser):
+class IntervalParser(SparkParser):
+    """Keeps the text of an interval."""
+
+    def _parse_interval_span(
+        self, this: exp.Expr, parse_function_unit: bool = True
+    ) -> exp.Interval:
+        span = super()._parse_interval_span(this, parse_function_unit)
+        # sqlglot takes one number and unit out of a text and drops the rest, such as a sign.
+        dropped = span.this is not this and not exp.INTERVAL_STRING_RE.fullmatch(this.name)
+        return exp.Interval(this=this) if this.is_string and dropped else span
+
+
+class VerbatimParser(IntervalParser):
     """Notes what every expression was read from."""
 
     def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:

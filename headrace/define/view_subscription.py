@@ -20,7 +20,7 @@ from headrace.core.subscription import Every, Form, Mode, Subscription
 from headrace.define.dialect import parse_query, sql_of
 from headrace.define.tokens import TokenCursor, statements
 
-_TRIGGERS = "EARLY EVERY …, ON TIME, LATE EVERY … and ALLOWED LATENESS INTERVAL …"
+_TRIGGERS = "EARLY EVERY …, ON TIME, LATE EVERY … or ALLOWED LATENESS INTERVAL …"
 _WORDS = ("EARLY", "ON", "LATE", "ALLOWED")
 EMISSION = ("EMIT", *(mode.value.upper() for mode in Mode))
 _FORMS = {"INSERTS": Form.INSERTS, "DELETES": Form.DELETES, "RELATION": Form.RELATION}
@@ -36,7 +36,7 @@ def read_subscription(text: str) -> Subscription:
     with as_query_errors():
         tokens, view = begin_subscription(text)
         if tokens.starts_with("FROM"):
-            raise tokens.wrong(f"FROM BEGINNING is for streams, and '{view}' is a view")
+            raise tokens.error(f"FROM BEGINNING requires a stream; '{view}' is a view")
         where, condition = read_where(tokens)
         made = replace(read_emission(tokens, view, where), condition=condition)
         tokens.end()
@@ -56,7 +56,9 @@ def begin_subscription(text: str) -> tuple[TokenCursor, str]:
     """The cursor after the name of a subscription's view or stream, and the name."""
     found = list(statements(text, "subscription"))
     if len(found) != 1:
-        raise BadDefinition("expected one SUBSCRIBE", origin=Origin("subscription", 1))
+        raise BadDefinition(
+            "expected a single SUBSCRIBE statement", origin=Origin("subscription", 1)
+        )
     tokens = TokenCursor(text, "subscription", found[0])
     tokens.expect("SUBSCRIBE")
     tokens.expect("TO")
@@ -96,14 +98,14 @@ def read_condition(tokens: TokenCursor) -> str:
         depth += tokens.starts_with("(") - tokens.starts_with(")")
         tokens.at += 1
     if tokens.at == first:
-        raise tokens.wrong("expected a condition after WHERE", origin)
+        raise tokens.error("expected a condition after WHERE", origin)
     text = tokens.text_from(first)
     query = parse_query(f"SELECT 1 WHERE {text}", origin)
     said = {part for part, value in query.args.items() if value}
     if not isinstance(query, exp.Select) or said - {"expressions", "where"}:
-        raise tokens.wrong("only a condition may follow WHERE", origin)
+        raise tokens.error("only a condition may follow WHERE", origin)
     if query.find(exp.Subquery) or len(list(query.find_all(exp.Select))) > 1:
-        raise tokens.wrong("a condition after WHERE may use the row only", origin)
+        raise tokens.error("subqueries are not allowed in the condition after WHERE", origin)
     return sql_of(query.args["where"].this)
 
 
@@ -113,14 +115,14 @@ def _keys(tokens: TokenCursor) -> tuple[tuple[str, str], ...]:
         name = tokens.name("a key")
         tokens.expect("=")
         if name in found:
-            raise tokens.wrong(f"the key '{name}' is given twice")
+            raise tokens.error(f"the key '{name}' is given twice")
         found[name] = _value(tokens)
     return tuple(found.items())
 
 
 def _value(tokens: TokenCursor) -> str:
     if tokens.starts_with("NULL"):
-        raise tokens.wrong("a key is compared with a value, not with NULL")
+        raise tokens.error("a key cannot be compared with NULL")
     sign = "-" if tokens.accept("-") else ""
     return sign + tokens.word()
 
@@ -190,14 +192,14 @@ class _Triggers:
 
     def _expected(self) -> BadDefinition:
         return BadDefinition(
-            "EMIT does not say when",
-            hint=f"there are {_TRIGGERS}; or CHANGES, INSERTS, DELETES, RELATION.",
+            "expected a trigger after EMIT",
+            hint=f"write {_TRIGGERS}; or CHANGES, INSERTS, DELETES or RELATION.",
             origin=self.tokens.origin,
         )
 
     def _one(self, word: str) -> None:
         if word in self._said:
-            raise self.tokens.wrong(f"{word} is given twice")
+            raise self.tokens.error(f"{word} is given twice")
         self._said.add(word)
         if word == "ON":
             self.tokens.expect("TIME")
@@ -216,11 +218,13 @@ def _every(tokens: TokenCursor) -> Every:
     if tokens.accept("INTERVAL"):
         origin, interval = tokens.origin, tokens.interval()
         if interval <= 0:
-            raise tokens.wrong("an interval must be longer than nothing", origin)
+            raise tokens.error("the interval must be greater than zero", origin)
         return Every(interval_us=interval)
     origin, number = tokens.origin, tokens.word()
     if not number.isdecimal() or not 1 <= int(number) <= 10**9:
-        raise tokens.wrong(f"EVERY takes a number of EVENTS or an INTERVAL, not '{number}'", origin)
+        raise tokens.error(
+            f"EVERY requires a number of EVENTS or an INTERVAL, not '{number}'", origin
+        )
     if not tokens.accept("EVENT"):
         tokens.expect("EVENTS")
     return Every(events=int(number))

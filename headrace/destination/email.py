@@ -1,5 +1,8 @@
 """NOTIFY EMAIL 'address': one mail per notification, over SMTP with STARTTLS.
 
+The project's files may name any address. What was added at run time may notify an address that the
+files name, or that `notify.recipients` lists by itself or by its domain.
+
 The Message-ID is derived from the notification's key, so that a receiver can recognize a mail that
 is sent again. The password is read from the environment only and never sent in plain text.
 """
@@ -45,7 +48,9 @@ class EmailDestination(AnyDestination, frozen=True):
     def read(cls, tokens: TokenCursor) -> Self:
         origin, address = tokens.origin, tokens.literal()
         if not _ADDRESS.fullmatch(address):
-            raise tokens.wrong(f"'{address}' is not an address such as 'ops@host.org'", origin)
+            raise tokens.error(
+                f"'{address}' is not an e-mail address such as 'ops@host.org'", origin
+            )
         return cls(address)
 
     def check(self, project: Project, sender: Sender) -> None:
@@ -56,18 +61,35 @@ class EmailDestination(AnyDestination, frozen=True):
                 hint="set notify.smtp_host and notify.smtp_from in headrace.toml.",
                 origin=sender.origin,
             )
+        if not self._listed(project):
+            raise Unsupported(
+                f"{sender.said} notifies '{self.target}', which is not listed in notify.recipients",
+                hint=f'write in headrace.toml: [notify] recipients = ["{self.target}"]',
+                origin=sender.origin,
+            )
+
+    def _listed(self, project: Project) -> bool:
+        address, known = self.target.lower(), [*project.settings.notify.recipients]
+        for sender in (*project.rules.values(), *project.watches.values()):
+            if sender.name not in project.added:
+                known += [d.target for d in sender.destinations if isinstance(d, EmailDestination)]
+        return not {address, address.partition("@")[2]}.isdisjoint(map(str.lower, known))
 
     def connect(self, context: DestinationContext) -> DestinationWriter:
-        return EmailWriter(self.target, context.project.settings.notify)
+        project = context.project
+        return EmailWriter(self.target, project.settings.notify, self._listed(project))
 
 
 class EmailWriter(DestinationWriter):
     batch_max = 20
 
-    def __init__(self, address: str, settings: NotifySettings) -> None:
-        self.address, self.settings = address, settings
+    def __init__(self, address: str, settings: NotifySettings, listed: bool = True) -> None:
+        self.address, self.settings, self.listed = address, settings, listed
 
     def deliver(self, messages: Sequence[Message]) -> None:
+        # Repeats the check of the compiler, because the settings may have changed since.
+        if not self.listed:
+            raise Undeliverable(f"address '{self.address}' is not listed in notify.recipients")
         settings = self.settings
         seconds = settings.answer_us / SECOND
         with smtplib.SMTP(settings.smtp_host, settings.smtp_port, timeout=seconds) as server:
@@ -84,7 +106,7 @@ class EmailWriter(DestinationWriter):
         except smtplib.SMTPRecipientsRefused as error:
             code, text = error.recipients[self.address]
             if code >= 500:
-                raise Undeliverable(f"the mail server refuses the address: {text!r}") from error
+                raise Undeliverable(f"the mail server rejected the address: {text!r}") from error
             raise
 
     def _mail(self, notification: dict[str, Any]) -> EmailMessage:

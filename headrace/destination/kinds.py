@@ -28,7 +28,7 @@ def parse_notify(tokens: TokenCursor) -> Destination:
     kind = next((kind for kind in KINDS if kind.accept(tokens)), None)
     if kind is None:
         *others, last = (kind.usage for kind in KINDS)
-        raise tokens.wrong(f"NOTIFY takes {', '.join(others)} or {last}", origin)
+        raise tokens.error(f"NOTIFY requires {', '.join(others)} or {last}", origin)
     return kind.read(tokens)
 
 
@@ -38,5 +38,5 @@ def parse_into(tokens: TokenCursor) -> Destination:
     kind = next((kind for kind in _SINKS if kind.accept(tokens)), None)
     if kind is None:
         known = " or ".join(sorted(f"INTO {kind.word}" for kind in _SINKS))
-        raise tokens.wrong(f"a sink goes {known}, not {tokens.word().lower()}", origin)
+        raise tokens.error(f"a sink must write {known}, not {tokens.word().lower()}", origin)
     return kind.read(tokens)

@@ -46,7 +46,7 @@ class StreamDestination(AnyDestination, frozen=True):
         if name is None:
             raise UnknownName(
                 f"{sender.said} {sender.verb} '{self.target}', which is not a declared stream",
-                hint=f"there are: {', '.join(streams)}.",
+                hint=f"available streams: {', '.join(streams)}.",
                 origin=sender.origin,
             )
         id = streams[name] if sender.needs_id else None
@@ -76,8 +76,8 @@ class StreamWriter(DestinationWriter):
         receipt = self.submit(stream, [msgspec.json.encode(event) for event in events])
         if conflicts := receipt.result(SUBMIT_S_MAX).conflicts:
             raise Conflict(
-                f"stream '{stream}' has other events with the ids of {conflicts} panes",
-                hint="they are sent again with new ids.",
+                f"stream '{stream}' already has other events with the ids of {conflicts} panes",
+                hint="no action is needed: the panes are sent again with new ids.",
             )
 
 

@@ -57,7 +57,7 @@ Resolve = Callable[..., list[tuple[Any, ...]]]
 
 
 class WebhookDestination(AnyDestination, frozen=True):
-    usage = "a URL in quotes"
+    usage = "a quoted URL"
 
     @classmethod
     def accept(cls, tokens: TokenCursor) -> bool:
@@ -72,9 +72,9 @@ class WebhookDestination(AnyDestination, frozen=True):
         except ValueError:
             known = False
         if not known or len(url) > URL_MAX or not url.isprintable() or " " in url:
-            raise tokens.wrong(f"'{url[:100]}' is not a URL such as 'https://host/path'", origin)
+            raise tokens.error(f"'{url[:100]}' is not a URL such as 'https://host/path'", origin)
         if parts.username is not None or parts.fragment:
-            raise tokens.wrong("a URL to notify has no user, password or fragment", origin)
+            raise tokens.error("the URL must not have a user, password or fragment", origin)
         return cls(url)
 
     def check(self, project: Project, sender: Sender) -> None:
@@ -88,7 +88,7 @@ class WebhookDestination(AnyDestination, frozen=True):
             )
         if host not in {name.lower() for name in notify.hosts}:
             raise Unsupported(
-                f"{sender.said} notifies host '{host}', which notify.hosts does not name",
+                f"{sender.said} notifies host '{host}', which is not listed in notify.hosts",
                 hint=f'write in headrace.toml: [notify] hosts = ["{host}"]',
                 origin=sender.origin,
             )
@@ -150,7 +150,7 @@ class WebhookWriter(DestinationWriter):
         """Repeat the check of the compiler, because the settings may have changed since."""
         allowed = {host.lower() for host in self.settings.hosts}
         if self.url.host.lower() not in allowed:
-            raise Undeliverable(f"notify.hosts does not name '{self.url.host}'")
+            raise Undeliverable(f"host '{self.url.host}' is not listed in notify.hosts")
         if self.url.scheme != "https" and not self.settings.private:
             raise Undeliverable("the URL is not https")
 
@@ -164,7 +164,9 @@ class WebhookWriter(DestinationWriter):
         addresses = [str(entry[4][0]) for entry in entries]
         private = [address for address in addresses if not public(address)]
         if private and not self.settings.private:
-            raise Undeliverable(f"'{self.url.host}' is at {private[0]}, which is not public")
+            raise Undeliverable(
+                f"host '{self.url.host}' resolves to {private[0]}, which is not a public address"
+            )
         return addresses[0]
 
     def _headers(self, message: Message) -> dict[str, str]:

@@ -20,7 +20,7 @@ from headrace.core.problems import Problems
 from headrace.core.time import now_us
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.fields import field_reader
-from headrace.ingest.files import FilesConnector, FilesOptions, read_files_options
+from headrace.ingest.files import FileConnector, FilesOptions, read_files_options
 from headrace.ingest.generator import GeneratorConnector
 from headrace.ingest.generator_options import GeneratorOptions, read_generator_options
 from headrace.ingest.intake import Intake
@@ -35,8 +35,8 @@ class Connector(Protocol):
         """Work until `stop` is set; return earlier only when there is nothing more to do."""
 
 
-# (definition, intake, project folder, state folder, problems of sources) -> connector
-MakeConnector = Callable[[StreamDefinition, Intake, Path, Path, Problems], Connector]
+# (definition, intake, project folder, problems of sources) -> connector
+MakeConnector = Callable[[StreamDefinition, Intake, Path, Problems], Connector]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +55,26 @@ class SourceKind:
 
 
 def _tcp(
-    definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
+    definition: StreamDefinition, intake: Intake, project: Path, problems: Problems
 ) -> Connector:
     return TcpConnector(definition, intake, problems)
 
 
 def _generator(
-    definition: StreamDefinition, intake: Intake, project: Path, state: Path, problems: Problems
+    definition: StreamDefinition, intake: Intake, project: Path, problems: Problems
 ) -> Connector:
     rng = Random(read_generator_options(definition).seed)
     return GeneratorConnector(definition, intake, rng=rng, clock=now_us)
 
 
 _COLUMN_OPTIONS = (
-    ("<column>.values", None, "the values of a column with commas, the most frequent first"),
-    ("<column>.cardinality", "50", "how many different values a column has"),
+    ("<column>.values", None, "comma-separated values of a column, the most frequent first"),
+    ("<column>.cardinality", "50", "number of distinct values of a column"),
 )
 SOURCES = {
     "http": SourceKind(NoOptions, lambda definition: read_options(definition, NoOptions)),
     "tcp": SourceKind(TcpOptions, lambda definition: read_options(definition, TcpOptions), _tcp),
-    "files": SourceKind(FilesOptions, read_files_options, FilesConnector),
+    "files": SourceKind(FilesOptions, read_files_options, FileConnector),
     "generator": SourceKind(GeneratorOptions, read_generator_options, _generator, _COLUMN_OPTIONS),
 }
 
@@ -91,7 +91,7 @@ def check_options(definition: StreamDefinition) -> None:
     """Refuse a source, an option or a value that the stream cannot have; opens nothing."""
     if definition.source not in SOURCES:
         close = difflib.get_close_matches(definition.source, SOURCES, 1)
-        known = f"known are: {', '.join(SOURCES)}."
+        known = f"available sources: {', '.join(SOURCES)}."
         raise BadDefinition(
             f"stream '{definition.name}' has an unknown source: '{definition.source}'",
             hint=f"did you mean '{close[0]}'? {known}" if close else known,

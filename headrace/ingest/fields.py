@@ -157,8 +157,9 @@ def _csv_index(definition: StreamDefinition, name: str | None, role: str) -> int
     column = definition.schema.stored.find(name)
     if column is None:
         raise BadDefinition(
-            f"stream '{definition.name}' takes CSV, and its {role} is not a column: '{name}'",
-            hint=f"its columns are: {', '.join(definition.schema.stored.names)}.",
+            f"the {role} '{name}' of stream '{definition.name}' is not one of its columns",
+            detail="the stream reads CSV, which has only the declared columns.",
+            hint=f"available columns: {', '.join(definition.schema.stored.names)}.",
             origin=definition.origin,
         )
     return definition.schema.stored.columns.index(column)

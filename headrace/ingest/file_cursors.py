@@ -2,7 +2,9 @@
 
 A cursor is saved after its records were acknowledged, as a whole new file that replaces the old
 one. A crash in between reads those records again: at least once, and once where the stream declares
-an id. A backup of log and cursors holds `step` off, so that the two agree. A file is known by its
+an id. They are kept in the folder of the log, so that no copy has a log and the cursors of another
+time, and have the end of the log when they were saved, which a log that was copied before does not
+reach. A backup of log and cursors holds `step` off, so that the two agree. A file is known by its
 bytes up to the cursor, whatever its inode: it may come back from a backup, or be written again by a
 program that replaces files. Under another name it is the same one if it has the same inode or the
 same time of change too, as a renamed one has; two files may have equal contents. The names of the
@@ -16,20 +18,25 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 from urllib.parse import quote
 from zlib import crc32
 
 import msgspec
 
 from headrace.core.errors import BadProject, Unavailable
-from headrace.core.files import sync
+from headrace.core.files import copy_file, sync
+from headrace.core.format_version import FormatVersions
+from headrace.core.position import Position
 
+# Version 0 was a file for each stream in a folder of its own: a dictionary of cursors.
+CURSORS = FormatVersions("file cursors", oldest=1, newest=1)
 _PROBE_BYTES, _READ_BYTES = 1024, 1 << 20
 _PAUSE_S = 0.005
 _CURSORS_MAX = 10_000
+Read = TypeVar("Read")
 
 
 class FileCursor(msgspec.Struct, frozen=True):
@@ -94,12 +101,26 @@ def content_of(file: BinaryIO, start: int, end: int, crc: int = 0) -> int:
     return crc
 
 
-class FileCursors:
-    """The cursors of one stream's files, by their name in the project."""
+class _Version(msgspec.Struct, frozen=True):
+    version: int = CURSORS.newest
 
-    def __init__(self, state: Path, stream: str) -> None:
-        self._state, self._path = state, cursors_path(state, stream)
-        self._cursors = _load(self._path)
+
+class SavedCursors(msgspec.Struct, frozen=True):
+    """The file of cursors; `{}` has none, so that all files are imported again."""
+
+    version: int = CURSORS.newest
+    end: str | None = None  # of the log: it has the records before the cursors
+    files: dict[str, FileCursor] = {}
+
+
+class FileCursors:
+    """The cursors of one stream's files, by their name in the project; `end` gives that of its
+    log.
+    """
+
+    def __init__(self, log: Path, end: Callable[[], Position]) -> None:
+        self._log, self._end = log, end
+        self._cursors = dict(read_cursors(log).files)
 
     def cursor(self, name: str) -> FileCursor | None:
         return self._cursors.get(name)
@@ -111,8 +132,7 @@ class FileCursors:
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
         """Held while records are sent and their cursor is saved."""
-        self._state.mkdir(parents=True, exist_ok=True)
-        with _locked(self._state, fcntl.LOCK_SH):
+        with _locked(self._log, fcntl.LOCK_SH):
             yield
 
     def forget_gone(self, present: Collection[str], cursors_max: int = _CURSORS_MAX) -> None:
@@ -127,34 +147,50 @@ class FileCursors:
     def save(self, name: str, cursor: FileCursor) -> None:
         self._cursors.pop(name, None)  # so that the newest is the last
         self._cursors[name] = cursor
-        _write(self._path, self._cursors)
+        _write(self._log, SavedCursors(end=str(self._end()), files=self._cursors))
 
 
-def cursors_path(state: Path, stream: str) -> Path:
-    return state / f"files-{quote(stream, safe='')}.json"
+def cursors_path(log: Path) -> Path:
+    return log / "files.json"
 
 
-def create_cursors(state: Path, stream: str) -> None:
+def former_path(folder: Path, stream: str) -> Path:
+    """Where version 0 of the cursors of a stream is."""
+    return folder / f"files-{quote(stream, safe='')}.json"
+
+
+def open_cursors(log: Path, former: Path, end: Position) -> None:
     """Create empty cursors for a stream whose log is empty: if their file is missing later, it was
-    lost.
+    lost. Version 0 is migrated.
     """
-    if not (path := cursors_path(state, stream)).exists():
-        _write(path, {})
+    if not cursors_path(log).exists():
+        if former.exists():
+            files = _decoded(former, dict[str, FileCursor])
+            _write(log, SavedCursors(end=str(end), files=files))
+            CURSORS.log_migration(0, former)
+        elif not sum(end.offsets):
+            _write(log, SavedCursors())
+    former.unlink(missing_ok=True)
+
+
+def copy_cursors(log: Path, target: Path) -> None:
+    """Copy the cursors beside one log beside another."""
+    if (path := cursors_path(log)).exists():
+        copy_file(path, cursors_path(target))
 
 
 @contextlib.contextmanager
-def pause_imports(state: Path, patience_s: float) -> Iterator[None]:
-    """A lock under which no process imports files; hold it briefly."""
-    state.mkdir(parents=True, exist_ok=True)
+def pause_imports(log: Path, patience_s: float) -> Iterator[None]:
+    """A lock under which no process imports files into a log; hold it briefly."""
     deadline = time.monotonic() + patience_s
     while True:
-        with contextlib.suppress(BlockingIOError), _locked(state, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        with contextlib.suppress(BlockingIOError), _locked(log, fcntl.LOCK_EX | fcntl.LOCK_NB):
             yield
             return
         if time.monotonic() >= deadline:
             raise Unavailable(
-                f"files are being imported, and no step of it ended in {patience_s:.0f} seconds",
-                hint="is the disk full? try again later.",
+                f"the import of files did not pause within {patience_s:.0f} seconds",
+                hint="check whether the disk is full, and try again.",
             )
         time.sleep(_PAUSE_S)
 
@@ -169,8 +205,8 @@ def _locked(folder: Path, how: int) -> Iterator[None]:
         os.close(handle)
 
 
-def _write(path: Path, cursors: Mapping[str, FileCursor]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _write(log: Path, cursors: SavedCursors) -> None:
+    path = cursors_path(log)
     fresh = path.with_suffix(".tmp")
     with fresh.open("wb") as file:
         file.write(msgspec.json.encode(cursors))
@@ -180,16 +216,23 @@ def _write(path: Path, cursors: Mapping[str, FileCursor]) -> None:
     sync(path.parent)
 
 
-def _load(path: Path) -> dict[str, FileCursor]:
+def read_cursors(log: Path) -> SavedCursors:
+    """The saved cursors of a stream; none if it has no file of them."""
+    path = cursors_path(log)
+    if not path.exists():
+        return SavedCursors()
+    CURSORS.check(_decoded(path, _Version).version, path)
+    return _decoded(path, SavedCursors)
+
+
+def _decoded(path: Path, of: type[Read]) -> Read:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, FileCursor])
-    except FileNotFoundError:
-        return {}
+        return msgspec.json.decode(path.read_bytes(), type=of)
     except msgspec.DecodeError as error:
         # Beginning again would count every event of these files twice: that is for the user to
         # decide.
         raise BadProject(
             f"the progress of imported files cannot be read: {path}",
             detail=str(error),
-            hint="put back a copy, or delete it to read all files again from their beginning.",
+            hint="restore a copy; to read all files again from their beginning, write {} into it.",
         ) from error

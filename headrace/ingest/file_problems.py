@@ -22,15 +22,15 @@ class FileProblems:
 
     def failed(self, file: str, why: str) -> None:
         self._failing[file] = why
-        self._tell("files", self._failing, "bad")
+        self._note("files", self._failing, "bad")
 
     def well(self, file: str) -> None:
         if self._failing.pop(file, None):
-            self._tell("files", self._failing, "bad")
+            self._note("files", self._failing, "bad")
 
     def passed_over(self, file: str, why: str) -> None:
         self._passed_over[file] = why
-        self._tell("records", self._passed_over, "warn")
+        self._note("records", self._passed_over, "warn")
 
     def keep(self, files: Container[str]) -> None:
         """Forget the files that are gone."""
@@ -38,9 +38,9 @@ class FileProblems:
             self.well(file)
         for file in [file for file in self._passed_over if file not in files]:
             del self._passed_over[file]
-            self._tell("records", self._passed_over, "warn")
+            self._note("records", self._passed_over, "warn")
 
-    def _tell(self, what: str, wrong: dict[str, str], level: Level) -> None:
+    def _note(self, what: str, wrong: dict[str, str], level: Level) -> None:
         key = ProblemKey("source", self._stream, what)
         if not wrong:
             self._problems.over(key)

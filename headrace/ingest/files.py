@@ -60,7 +60,7 @@ def read_files_options(definition: StreamDefinition) -> FilesOptions:
     return options
 
 
-class FilesConnector:
+class FileConnector:
     """Reads the files of one stream until it is stopped."""
 
     def __init__(
@@ -68,7 +68,6 @@ class FilesConnector:
         definition: StreamDefinition,
         intake: Intake,
         project: Path,
-        state: Path,
         problems: Problems,
         *,
         clock: Clock = now_us,
@@ -77,8 +76,9 @@ class FilesConnector:
         self._definition, self._intake, self._clock = definition, intake, clock
         settings = intake.settings
         self._project, written = project.resolve(), (settings.state, settings.output)
-        self._own = (state.resolve(), *((self._project / name).resolve() for name in written))
-        self._cursors = FileCursors(state, definition.name)
+        own = (intake.folder, *(self._project / name for name in written))
+        self._own = tuple(path.resolve() for path in own)
+        self._cursors = FileCursors(intake.folder, intake.end)
         self._seen: dict[str, FileCursor] = {}
         self._before: Mapping[str, FileCursor] = {}
         self._problems = FileProblems(definition.name, problems)
@@ -121,7 +121,9 @@ class FilesConnector:
         if cursor and cursor.ended and cursor.unchanged(now):
             return
         if self._options.mode == "tail" and name.endswith(".gz"):
-            self._problems.passed_over(name, "a packed file cannot be followed; import it")
+            self._problems.passed_over(
+                name, "a compressed file cannot be followed; set mode = 'import'"
+            )
         elif self._options.mode == "tail" or self._still(name, now):
             with path.open("rb") as file:
                 self._take(name, file, cursor, stop)

@@ -14,7 +14,7 @@ from typing import Any
 from headrace.core.schema import Column, Type
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.csv_json import value_reader
-from headrace.ingest.option_values import duration, number_above_zero, share, whole_number
+from headrace.ingest.option_values import duration, fraction, number_above_zero, whole_number
 from headrace.ingest.options import bad_value, option, read_options, unknown_option
 
 _CARDINALITY = whole_number(1, 1_000_000)
@@ -22,13 +22,15 @@ _CARDINALITY = whole_number(1, 1_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratorOptions:
-    rate: float = option("100", "events a second", number_above_zero)
-    seed: int = option("1", "the same seed makes the same events", whole_number(0, 10**18 - 1))
-    out_of_order: float = option("0.05", "share of events that come late", share)
-    late_by: int = option("30 minutes", "how late an event comes at most", duration)
-    duplicates: float = option("0.02", "share of events that repeat an earlier one", share)
-    malformed: float = option("0.01", "share of events that are broken", share)
-    count: int = option("0", "stop after so many events; 0 never stops", whole_number(0, 10**15))
+    rate: float = option("100", "events per second", number_above_zero)
+    seed: int = option("1", "the same seed generates the same events", whole_number(0, 10**18 - 1))
+    out_of_order: float = option("0.05", "fraction of events that are late", fraction)
+    late_by: int = option("30 minutes", "maximum lateness of an event", duration)
+    duplicates: float = option("0.02", "fraction of events that are duplicates", fraction)
+    malformed: float = option("0.01", "fraction of events that are malformed", fraction)
+    count: int = option(
+        "0", "number of events to generate; 0 is unlimited", whole_number(0, 10**15)
+    )
 
 
 def read_generator_options(definition: StreamDefinition) -> GeneratorOptions:
@@ -67,7 +69,7 @@ def _values(
     if what == "values":
         values = _listed(column.type, text)
         if not values:
-            must_be = f"a list of {column.type.spark} with commas, such as 'a,b,c'"
+            must_be = f"a comma-separated list of {column.type.spark}, such as 'a,b,c'"
             raise bad_value(definition, name, text, must_be)
         return values
     try:

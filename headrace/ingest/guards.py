@@ -66,9 +66,9 @@ class LagGuard:
             self._waiting, self._asked_us = self._lag(), now
         if self._waiting > self._most:
             raise Overloaded(
-                f"{self._waiting} events of stream '{self._stream}' wait for speed, "
-                f"and its lag_events_max is {self._most}",
+                f"the speed layer of stream '{self._stream}' is {self._waiting} events behind, "
+                f"and lag_events_max is {self._most}",
                 detail="nothing of this request was accepted.",
-                hint="send it again after the time in Retry-After.",
+                hint="retry after the time in Retry-After.",
             )
         self._waiting += records

@@ -1,9 +1,10 @@
 """The ids of all events of a stream, on disk beside its log, as far as they are not in memory.
 
 The index says how far it goes: the ids of all events before `position` are in it. It is made of the
-log and can be made of it again: one that is missing, damaged, of another field or ahead of the log
-is built again. Runs of about the same size are merged, four at a time, so an id is moved a few
-times and a lookup reads few runs. What cannot be written is an OSError, and leaves no file behind.
+log and can be made of it again: one that is missing, damaged, of another field or format version,
+or ahead of the log is built again. Runs of about the same size are merged, four at a time, so an id
+is moved a few times and a lookup reads few runs. What cannot be written is an OSError, and leaves
+no file behind.
 tests/ingest/test_id_index.py checks it against a set.
 """
 
@@ -19,12 +20,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.core.errors import UnsupportedFormat
 from headrace.core.failpoint import failpoint
+from headrace.core.format_version import FormatVersions
 from headrace.core.position import Position
 from headrace.ingest.hashing import KEY_CHARACTERS, Hashes, hash_records
 from headrace.ingest.id_run import IdRun, open_run, write_run
 
 MERGED = 4
+IDS = FormatVersions("id index", oldest=1, newest=1)
 _MANIFEST = "index.json"
 
 
@@ -42,6 +46,7 @@ class _Manifest(msgspec.Struct, frozen=True):
     probe: int  # the hash of a known text: a library that hashes differently makes a new index
     position: str
     runs: list[IdRunFile] = []
+    version: int = IDS.newest
 
 
 class IdIndex:
@@ -113,8 +118,9 @@ class IdIndex:
         """The manifest of an index that can be continued."""
         try:
             found = msgspec.json.decode((self.folder / _MANIFEST).read_bytes(), type=_Manifest)
+            IDS.check(found.version, self.folder)
             reached = Position.parse(found.position)
-        except (OSError, ValueError):
+        except (OSError, ValueError, UnsupportedFormat):
             return None
         same = found.field == self._field and found.probe == _probe(found.key)
         if not same or len(reached.offsets) != len(end.offsets) or not reached <= end:

@@ -14,10 +14,11 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 
 from headrace.core.errors import HeadraceError, LimitReached
 from headrace.core.event import EventStatus
-from headrace.core.position import Interval
+from headrace.core.position import Interval, Position
 from headrace.core.time import Clock, now_us
 from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import Settings
@@ -117,6 +118,15 @@ class Intake:
     def counters(self) -> Counters:
         with self._state:
             return self._counters
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its log, for what must agree with it."""
+        return self._topic.folder
+
+    def end(self) -> Position:
+        """The position after the last acknowledged record."""
+        return self._topic.end()
 
     def accept(self, records: Sequence[bytes], marks: bytes = b"") -> Receipt:
         """Append the records and wait until they are durable."""

@@ -94,7 +94,7 @@ class Lines:
             pieces.append(piece)
             self.taken += len(piece)
         if self._sound.damage is not None:
-            self._tell_damage(b"")
+            self._note_damage(b"")
         return b"".join(pieces)
 
     def unread(self) -> tuple[UnreadableRecord, ...]:
@@ -111,15 +111,15 @@ class Lines:
             if damaged or (not ended and not self.whole):
                 self.taken = begun
                 if damaged:
-                    self._tell_damage(piece)
+                    self._note_damage(piece)
                 return
             line = piece.removesuffix(b"\n").removesuffix(b"\r")
             if len(line) > self.line_bytes_max:
-                self._tell_overlong(begun, line)
+                self._note_overlong(begun, line)
             else:
                 yield line if begun else line.removeprefix(_BOM)
         if self._sound.damage is not None:
-            self._tell_damage(b"")
+            self._note_damage(b"")
 
     def _next(self) -> bytes:
         held, self._first = self._first, None
@@ -132,12 +132,12 @@ class Lines:
             self.taken += len(piece)
         return piece.endswith(b"\n")
 
-    def _tell_overlong(self, begun: int, line: bytes) -> None:
+    def _note_overlong(self, begun: int, line: bytes) -> None:
         size, limit = self.taken - begun, self.line_bytes_max
         why = f"the line at byte {begun} has {size} bytes, above the limit of {limit}"
         self._unread.append(UnreadableRecord(line[:limit], OVERLONG, why))
 
-    def _tell_damage(self, begun: bytes) -> None:
+    def _note_damage(self, begun: bytes) -> None:
         why = f"it cannot be read beyond byte {self.taken + len(begun)}: {self._sound.damage}"
         self._unread.append(UnreadableRecord(begun[: self.line_bytes_max], DAMAGED, why))
 

@@ -15,7 +15,7 @@ from headrace.ingest.options import Read
 
 def text(value: str) -> str:
     if not value.strip():
-        raise ValueError("a text that is not empty")
+        raise ValueError("a non-empty string")
     return value.strip()
 
 
@@ -59,13 +59,13 @@ def _number(value: str) -> float:
 
 def number_above_zero(value: str) -> float:
     if not 0 < (number := _number(value)) <= 1e9:
-        raise ValueError("a number above 0 and up to 1e9")
+        raise ValueError("a number above 0 and at most 1e9")
     return number
 
 
-def share(value: str) -> float:
+def fraction(value: str) -> float:
     if not 0 <= (number := _number(value)) <= 1:
-        raise ValueError("a share from 0 to 1")
+        raise ValueError("a fraction between 0 and 1")
     return number
 
 

@@ -51,7 +51,7 @@ def read_options(
 
 def unknown_option(definition: StreamDefinition, name: str, known: list[str]) -> BadDefinition:
     close = difflib.get_close_matches(name, known, 1)
-    listed = f"known are: {', '.join(known)}." if known else "it takes none."
+    listed = f"available options: {', '.join(known)}." if known else "it has no options."
     return BadDefinition(
         f"the source '{definition.source}' of stream '{definition.name}' has no option '{name}'",
         hint=f"did you mean '{close[0]}'? {listed}" if close else listed,
@@ -63,7 +63,7 @@ def bad_value(
     definition: StreamDefinition, name: str, text: str, must_be: str, hint: str | None = None
 ) -> BadDefinition:
     return BadDefinition(
-        f"the option '{name}' of stream '{definition.name}' is '{text}', but must be {must_be}",
+        f"option '{name}' of stream '{definition.name}' must be {must_be}, got '{text}'",
         hint=hint,
         origin=definition.origin,
     )
@@ -74,8 +74,8 @@ def _read(definition: StreamDefinition, item: Field[Any], text: str) -> Any:
         return item.metadata["read"](text)
     except ValueError as error:
         default = item.metadata["text"]
-        hint = f"its meaning: {item.metadata['meaning']}."
-        hint += f" Without it, '{default}' is taken." if default is not None else ""
+        hint = f"meaning of '{item.name}': {item.metadata['meaning']}"
+        hint += f" (default '{default}')." if default is not None else "."
         raise bad_value(definition, item.name, text, str(error), hint) from error
 
 
@@ -83,6 +83,6 @@ def _missing(definition: StreamDefinition, item: Field[Any]) -> BadDefinition:
     return BadDefinition(
         f"the source '{definition.source}' of stream '{definition.name}' requires the option "
         f"'{item.name}'",
-        hint=f"its meaning: {item.metadata['meaning']}.",
+        hint=f"meaning of '{item.name}': {item.metadata['meaning']}.",
         origin=definition.origin,
     )

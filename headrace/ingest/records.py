@@ -59,7 +59,7 @@ def read_records(
         if chunk.unread:
             raise LimitReached(
                 chunk.unread[0].why,
-                hint="the records before it were accepted: correct it, and send from it on.",
+                hint="the records before it were accepted; correct it and send again from there.",
             )
 
 
@@ -133,9 +133,9 @@ def _csv_records(lines: Lines) -> Iterator[bytes]:
 def _array(lines: Lines) -> Iterator[Chunk]:
     body = lines.rest(ARRAY_BYTES_MAX)
     if len(body) > ARRAY_BYTES_MAX:
-        told = f"it is a JSON array of more than {ARRAY_BYTES_MAX} bytes; send one event a line"
+        why = f"a JSON array has more than {ARRAY_BYTES_MAX} bytes; send one event per line"
         beginning = body[: lines.line_bytes_max]
-        yield Chunk([], lines.taken, (UnreadableRecord(beginning, OVERLONG, told),))
+        yield Chunk([], lines.taken, (UnreadableRecord(beginning, OVERLONG, why),))
         return
     try:
         records = [bytes(raw) for raw in msgspec.json.decode(body, type=list[msgspec.Raw])]

@@ -31,8 +31,12 @@ def accept_with_retry(
             raise
         except Unavailable as error:
             stream = intake.definition.name
-            _log.warning("intake waits", stream=stream, records=len(records), reason=error.message)
+            _log.warning(
+                "intake is waiting", stream=stream, records=len(records), reason=error.message
+            )
         if stop.wait(wait_s):
-            _log.warning("stopped before records were taken", stream=stream, records=len(records))
+            _log.warning(
+                "stopped before records were accepted", stream=stream, records=len(records)
+            )
             return None
         wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

@@ -5,8 +5,9 @@
 
 One event a line; the last line needs no newline if the sender ends the connection properly. The
 lines that came together are one group. While a group is being appended nothing more is read from
-that connection, so that TCP itself slows the sender down. Memory for a connection is bounded: a
-line above `log.event_bytes_max` is answered with one line of JSON, and the connection is closed.
+that connection, so that TCP itself slows the sender down. Memory and files are bounded: a line
+above `log.event_bytes_max` and an idle connection are answered with one line of JSON and closed,
+and connections beyond `connections_max` are closed at once.
 tests/ingest/test_tcp.py checks this on real sockets.
 """
 
@@ -16,16 +17,20 @@ import asyncio
 import contextlib
 import errno
 import threading
+from collections.abc import Awaitable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import structlog
 
 from headrace.core.errors import HeadraceError, LimitReached, PortInUse, Unavailable
+from headrace.core.meters import TCP_REFUSED
 from headrace.core.problems import ProblemKey, Problems, reason_of
+from headrace.core.time import SECOND
 from headrace.define.definitions import StreamDefinition
 from headrace.ingest.intake import Intake, split_lines
-from headrace.ingest.option_values import switch, text, whole_number
+from headrace.ingest.option_values import duration, switch, text, whole_number
 from headrace.ingest.options import option, read_options
 from headrace.ingest.retry import accept_with_retry
 
@@ -33,15 +38,20 @@ _READ_BYTES = 256 << 10
 _STOP_LOOK_S = 0.1
 _GOODBYE_S = 2.0
 _log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TcpOptions:
     host: str = option("127.0.0.1", "address to listen on", text)
-    port: int = option(None, "port to listen on; 0 takes a free one", whole_number(0, 65535))
+    port: int = option(None, "port to listen on; 0 chooses a free one", whole_number(0, 65535))
     acks: bool = option(
         "off", 'on: answer each group of lines with {"accepted": n}', switch("on", "off")
     )
+    connections_max: int = option(
+        "256", "maximum number of connections; more are closed at once", whole_number(1, 100_000)
+    )
+    idle: int = option("1 hour", "time without data after which a connection is closed", duration)
 
 
 class TcpConnector:
@@ -51,6 +61,7 @@ class TcpConnector:
         self._options = read_options(definition, TcpOptions)
         self._name, self._intake, self._problems = definition.name, intake, problems
         self._key = ProblemKey("source", definition.name, "connection")
+        self._full = ProblemKey("source", definition.name, "connections")
         self._line_bytes_max = intake.settings.log.event_bytes_max
         self._connections: set[asyncio.Task[None]] = set()
         self.port = self._options.port
@@ -76,12 +87,15 @@ class TcpConnector:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None  # asyncio runs this function as a task
+            if not self._admit():
+                writer.close()
+                return
             self._connections.add(task)
             try:
                 await self._serve(reader, writer, stop)
             finally:
-                self._connections.discard(task)
-                writer.close()
+                await _close(writer)
+                self._release(task)
 
         host, port = self._options.host, self._options.port
         try:
@@ -89,18 +103,34 @@ class TcpConnector:
         except OSError as error:
             raise _cannot_listen(self._name, host, port, error) from error
 
+    def _admit(self) -> bool:
+        """Whether there is room for another connection."""
+        most = self._options.connections_max
+        if len(self._connections) < most:
+            return True
+        TCP_REFUSED.labels(self._name).inc()
+        said = f"stream '{self._name}' has reached its limit of {most} TCP connections"
+        self._problems.note(self._full, said, level="warn")
+        return False
+
+    def _release(self, connection: asyncio.Task[None]) -> None:
+        self._connections.discard(connection)
+        # At half of the limit, so that the warning is not logged again for each connection.
+        if 2 * len(self._connections) <= self._options.connections_max:
+            self._problems.over(self._full)
+
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stop: threading.Event
     ) -> None:
         unfinished = bytearray()
         try:
-            while chunk := await reader.read(_READ_BYTES):
+            while chunk := await self._unless_idle(reader.read(_READ_BYTES)):
                 lines = _finished(unfinished, chunk)
                 await self._take(split_lines(lines), writer, stop)
                 self._check_line(len(unfinished))
             await self._take(split_lines(bytes(unfinished)), writer, stop)
         except LimitReached as error:
-            _log.warning("connection refused", stream=self._name, reason=error.message)
+            _log.warning("connection closed", stream=self._name, reason=error.message)
             await _refuse(error, reader, writer)
         except ConnectionError as error:
             # The sender broke off within a line, so that line was never an event.
@@ -128,9 +158,22 @@ class TcpConnector:
             self._problems.over(self._key)
             if receipt and self._options.acks:
                 writer.write(b'{"accepted": %d}\n' % receipt.accepted)
-                await writer.drain()
+                await self._unless_idle(writer.drain())
         if whole < len(records):
             self._check_line(len(records[whole]))
+
+    async def _unless_idle(self, part: Awaitable[T]) -> T:
+        """The result of a read or write; LimitReached if the other side does nothing for it."""
+        seconds = self._options.idle / SECOND
+        try:
+            async with asyncio.timeout(seconds):
+                return await part
+        except TimeoutError as error:
+            raise LimitReached(
+                f"the connection was idle for {seconds:g} seconds",
+                detail="the lines before were accepted; the connection is closed.",
+                hint="connect again, or raise the option idle of the stream.",
+            ) from error
 
     def _check_line(self, size: int) -> None:
         if size > self._line_bytes_max:
@@ -156,6 +199,15 @@ async def _refuse(
                 pass
 
 
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection, also if the other side does not read what it was sent."""
+    writer.close()
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        async with asyncio.timeout(_GOODBYE_S):
+            await writer.wait_closed()
+    writer.transport.abort()
+
+
 def _finished(unfinished: bytearray, chunk: bytes) -> bytes:
     """The lines that `chunk` ends; what follows its last newline stays in `unfinished`."""
     end = chunk.rfind(b"\n") + 1
@@ -170,8 +222,9 @@ def _finished(unfinished: bytearray, chunk: bytes) -> bytes:
 def _cannot_listen(name: str, host: str, port: int, error: OSError) -> Unavailable:
     if error.errno == errno.EADDRINUSE:
         return PortInUse(
-            f"stream '{name}' cannot listen on {host}:{port}: another process listens there",
-            hint="stop the other process, or give the stream another port.",
+            f"stream '{name}' cannot listen on {host}:{port}: "
+            "the port is in use by another process",
+            hint="stop the other process, or set another port.",
         )
     return Unavailable(
         f"stream '{name}' cannot listen on {host}:{port}",

@@ -128,10 +128,10 @@ def encode_block(
 def rest_bytes(header: bytes) -> int:
     """How many bytes of the block follow this header."""
     if len(header) < HEADER.size:
-        raise BlockError("the header is cut off")
+        raise BlockError("the header is truncated")
     magic, _, version, _, _, _, _, count, body_bytes = HEADER.unpack(header)
     if magic != MAGIC or version != VERSION:
-        raise BlockError("no block begins here")
+        raise BlockError("no block starts here")
     return int(_TABLE_BYTES * count + body_bytes)
 
 
@@ -139,7 +139,7 @@ def decode_block(header: bytes, rest: bytes, first_offset: int) -> Block:
     """The block in these bytes, verified, which must begin at `first_offset`."""
     _, crc, _, flags, _, first, arrived_at_us, count, body_bytes = HEADER.unpack(header)
     if len(rest) != _TABLE_BYTES * count + body_bytes:
-        raise BlockError("the block is cut off")
+        raise BlockError("the block is truncated")
     if crc32(rest, crc32(header[_SUMMED_FROM:])) != crc:
         raise BlockError("the checksum does not match", _damaged(rest, count, first_offset))
     if first != first_offset:

@@ -55,7 +55,7 @@ class CsvEvents:
         fields = _split(line)
         if len(fields) != len(self.schema.columns):
             declared = len(self.schema.columns)
-            raise BadEventError(f"the line has {len(fields)} fields and {declared} are declared")
+            raise BadEventError(f"the line has {len(fields)} fields, expected {declared}")
         parts = zip(self.schema.columns, self._reads, self._defaults, fields, strict=True)
         return tuple(_value(*part) for part in parts)
 
@@ -102,13 +102,13 @@ def _reader(column: Column) -> Callable[[str], Any]:
 
 def _boolean(text: str) -> bool:
     if text.lower() not in _BOOLEANS:
-        raise _wrong("BOOLEAN")
+        raise _wrong_type("BOOLEAN")
     return _BOOLEANS[text.lower()]
 
 
 def _integer(name: str, text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise _wrong(name)
+        raise _wrong_type(name)
     bound = 1 << _BITS[name]
     value = int(text) if len(text) <= _DIGITS_MAX else bound
     if not -bound <= value < bound:
@@ -118,12 +118,12 @@ def _integer(name: str, text: str) -> int:
 
 def _number(name: str, text: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise _wrong(name)
+        raise _wrong_type(name)
     value = float(text)
     if not abs(value) < (SINGLE_MAX if name == "FLOAT" else math.inf):
         raise BadValueError(f"is out of range for {name}")
     return value
 
 
-def _wrong(name: str) -> BadValueError:
+def _wrong_type(name: str) -> BadValueError:
     return BadValueError(f"should be {EXPECTED[name]}")

@@ -40,8 +40,8 @@ from headrace.log.lateness import lateness
 # The reason of a dead letter that is decided before decoding, by its mark in the log.
 MARKED = {
     int(EventStatus.DEAD_LETTER): "an earlier event with this id has another body",
-    event.OVERLONG: "longer than an event may be; this is its beginning",
-    event.DAMAGED: "its file is damaged here; this is what could be read of it",
+    event.OVERLONG: "the event exceeds the size limit; only its beginning was kept",
+    event.DAMAGED: "the file is damaged at this event; only the readable part was kept",
 }
 _CHUNK_RECORDS, _CHUNK_BYTES = 16_384, 8 << 20
 # As plain integers: comparing with an enum costs more than decoding a short event.
@@ -102,13 +102,17 @@ class Decoder:
     ) -> None:
         self.schema, self.format, self.watermark = schema, format, watermark
         if format not in ("json", "csv"):
-            raise Unsupported(f"events cannot be in format '{format}'", hint="use json or csv.")
+            raise Unsupported(
+                f"the event format '{format}' is not supported", hint="use json or csv."
+            )
         self._events = JsonEvents(schema) if format == "json" else CsvEvents(schema)
         self._defaults = [default_of(column) for column in schema.columns]
         self._time_column = self._index(watermark.column) if watermark else None
         time = schema.columns[self._time_column] if self._time_column is not None else None
         if time is not None and time.type != Type("TIMESTAMP"):
-            raise BadDefinition(f"the watermark's column '{time.name}' is not a TIMESTAMP")
+            raise BadDefinition(
+                f"the watermark column '{time.name}' must be TIMESTAMP, got {time.type.spark}"
+            )
 
     def __reduce__(self) -> tuple[type[Decoder], tuple[Schema, str, Watermark | None]]:
         return Decoder, (self.schema, self.format, self.watermark)
@@ -222,7 +226,9 @@ class Decoder:
         column = self.schema.find(name)
         if column is None:
             known = ", ".join(self.schema.names)
-            raise UnknownColumn(f"there is no column '{name}'", detail=f"there are: {known}.")
+            raise UnknownColumn(
+                f"there is no column '{name}'", detail=f"available columns: {known}."
+            )
         return self.schema.columns.index(column)
 
 

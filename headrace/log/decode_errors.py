@@ -44,14 +44,14 @@ _KINDS = (
     (" should be ", "wrong_type"),
     ("not JSON", "not_json"),
     ("not CSV", "not_csv"),
-    ("fields and", "not_csv"),
+    (" fields, expected ", "not_csv"),
     (" is missing", "missing"),
     (" must not be null", "null"),
     (" is out of range", "out_of_range"),
-    ("nested too deep", "too_deep"),
+    ("the event is nested", "too_deep"),
     ("with this id", "conflict"),
-    ("longer than an event", "too_long"),
-    ("its file is damaged", "damaged"),
+    ("the event exceeds", "too_long"),
+    ("the file is damaged", "damaged"),
 )
 
 
@@ -109,7 +109,7 @@ def reason_of(error: Exception, line: bytes, schema: Schema) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"not JSON: not UTF-8 at byte {_first_bad_byte(line)}"
     if isinstance(error, RecursionError):
-        return "nested too deep"
+        return "the event is nested too deeply"
     if isinstance(error, msgspec.ValidationError):
         return _invalid(str(error), schema)
     return _malformed(str(error), line)
@@ -131,7 +131,7 @@ def _first_bad_byte(line: bytes) -> int:
 def _malformed(message: str, line: bytes) -> str:
     if "truncated" in message:
         lone = _SURROGATE.search(line)
-        return f"not JSON: {'a lone surrogate' if lone else 'it ends too early'}"
+        return f"not JSON: {'a lone surrogate' if lone else 'unexpected end of input'}"
     return f"not JSON: {message.removeprefix('JSON is malformed: ')}"
 
 

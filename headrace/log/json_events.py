@@ -127,7 +127,7 @@ class JsonEvents:
             if not line.isascii():
                 line.decode()
             if too_deep(line):
-                raise BadEventError(f"nested deeper than {DEPTH_MAX} levels")
+                raise BadEventError(f"the event is nested more than {DEPTH_MAX} levels deep")
             return self._decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadEventError(reason_of(error, line, self.schema)) from error

@@ -23,7 +23,7 @@ _WRITERS: dict[str, _Write] = {
     "DATE": lambda day: day.isoformat(),
     "FLOAT": number,
     "DOUBLE": number,
-    "DECIMAL": str,
+    "DECIMAL": lambda value: f"{value:f}",
     "BINARY": lambda value: base64.b64encode(value).decode("ascii"),
 }
 

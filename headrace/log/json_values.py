@@ -93,22 +93,22 @@ def kind_of_value(value: Any) -> str:
     return _KINDS.get(type(value), "a decimal number")
 
 
-def _wrong(expected: str, value: Any) -> BadValueError:
+def _wrong_type(expected: str, value: Any) -> BadValueError:
     return BadValueError(f"should be {expected}, not {kind_of_value(value)}")
 
 
-def _unfit(expected: str, value: Any, why: str = "") -> BadValueError:
+def _wrong_value(expected: str, value: Any, why: str = "") -> BadValueError:
     return BadValueError(f"should be {expected}, not {quoted_json(value)}{why}")
 
 
-def _beyond(type_: str, value: Any) -> BadValueError:
+def _out_of_range(type_: str, value: Any) -> BadValueError:
     return BadValueError(f"is out of range for {type_}: {quoted_json(value)}")
 
 
 def _exactly(kind: type, expected: str) -> Read:
     def read(value: Any) -> Any:
         if type(value) is not kind:
-            raise _wrong(expected, value)
+            raise _wrong_type(expected, value)
         return value
 
     return read
@@ -119,9 +119,9 @@ def _whole(name: str) -> Read:
 
     def read(value: Any) -> int:
         if type(value) is not int:
-            raise _wrong("an integer", value)
+            raise _wrong_type("an integer", value)
         if not -bound <= value < bound:
-            raise _beyond(name, value)
+            raise _out_of_range(name, value)
         return value
 
     return read
@@ -132,13 +132,13 @@ def _number(name: str) -> Read:
 
     def read(value: Any) -> float:
         if type(value) not in (int, msgspec.Raw):
-            raise _wrong("a number", value)
+            raise _wrong_type("a number", value)
         try:
             number = float(value if type(value) is int else bytes(value))
         except OverflowError:
-            raise _beyond(name, value) from None
+            raise _out_of_range(name, value) from None
         if not abs(number) < bound:
-            raise _beyond(name, value)
+            raise _out_of_range(name, value)
         return number
 
     return read
@@ -155,12 +155,12 @@ def _decimal(type_: Type) -> Read:
         if number.is_zero():
             return Decimal(0)
         if number.adjusted() >= precision - scale:
-            raise _beyond(name, value)
+            raise _out_of_range(name, value)
         _, digits, exponent = number.as_tuple()
         zeros = len(digits) - len(bytes(digits).rstrip(b"\0"))
         if int(exponent) + zeros < -scale:
-            raise _unfit(
-                f"a {name}", value, f", which has more than {scale} digits after the point"
+            raise _wrong_value(
+                f"a {name}", value, f", which has more than {scale} digits after the decimal point"
             )
         return number.quantize(unit, context=_EXACT)
 
@@ -171,20 +171,20 @@ def _exact(value: Any, expected: str) -> Decimal:
     if type(value) is int:
         return Decimal(value)
     if type(value) not in (str, msgspec.Raw):
-        raise _wrong(expected, value)
+        raise _wrong_type(expected, value)
     text = value if type(value) is str else bytes(value).decode()
     if not _DECIMAL.fullmatch(text):
-        raise _unfit(expected, value)
+        raise _wrong_value(expected, value)
     return Decimal(text)
 
 
 def _binary(value: Any) -> bytes:
     if type(value) is not str:
-        raise _wrong("base64 text", value)
+        raise _wrong_type("base64 text", value)
     try:
         return base64.b64decode(value.encode("ascii"), validate=True)
     except (binascii.Error, UnicodeEncodeError):
-        raise _unfit("base64 text", value) from None
+        raise _wrong_value("base64 text", value) from None
 
 
 def _variant(value: Any) -> str:
@@ -212,13 +212,13 @@ def _check_variant(value: Any) -> None:
 def _check_number(value: Any) -> None:
     text = str(value) if type(value) is int else bytes(value).decode()
     if len(text) > NUMBER_CHARS_MAX or float(text) in _INFINITE:
-        raise _beyond("a number in a VARIANT", value)
+        raise _out_of_range("a number in a VARIANT", value)
 
 
 def _array(read: Read) -> Read:
     def read_all(value: Any) -> list[Any]:
         if type(value) is not list:
-            raise _wrong("an array", value)
+            raise _wrong_type("an array", value)
         found: list[Any] = []
         try:
             for item in value:
@@ -234,7 +234,7 @@ def _array(read: Read) -> Read:
 def _map(read: Read) -> Read:
     def read_all(value: Any) -> list[tuple[str, Any]]:
         if type(value) is not dict:
-            raise _wrong("an object", value)
+            raise _wrong_type("an object", value)
         found: list[tuple[str, Any]] = []
         key = ""
         try:
@@ -253,7 +253,7 @@ def _struct(reads: Mapping[str, Read]) -> Read:
 
     def read_all(value: Any) -> dict[str, Any]:
         if type(value) is not dict:
-            raise _wrong("an object", value)
+            raise _wrong_type("an object", value)
         found: dict[str, Any] = {}
         name = ""
         try:
@@ -274,13 +274,13 @@ def _format_reader(text: str) -> Read:
 
     def read(value: Any) -> int:
         if type(value) not in kinds:
-            raise _wrong(format.expected, value)
+            raise _wrong_type(format.expected, value)
         try:
             return format.read(bytes(value).decode() if type(value) is msgspec.Raw else value)
         except ValueError:
-            raise _unfit(format.expected, value) from None
+            raise _wrong_value(format.expected, value) from None
         except OverflowError:
-            raise _beyond("TIMESTAMP, which has the years 1 to 9999", value) from None
+            raise _out_of_range("TIMESTAMP (years 1 to 9999)", value) from None
 
     return read
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 from headrace.core.address import FILE, LogAddress
 from headrace.core.errors import NotFound, Unsupported
 from headrace.core.time import Clock, now_us
-from headrace.log.embedded.copy import LogSnapshot, copy_segments, snapshot_of
+from headrace.log.embedded.copy import LogSnapshot as LogSnapshot
+from headrace.log.embedded.copy import copy_segments, snapshot_of
 from headrace.log.embedded.description import read_description
 from headrace.log.embedded.mark import published_mark
 from headrace.log.embedded.reader import EmbeddedReader
@@ -22,8 +22,7 @@ def open_reader(address: LogAddress, *, written: bool = True) -> LogReader:
     end is taken from its records: after a power cut, what a process published may be missing.
     """
     _check_kind(address)
-    # Finding the end of a log that no process writes takes as long as reading its last segment.
-    return EmbeddedReader(address.folder, published_mark if written else cache(recovered_mark))
+    return EmbeddedReader(address.folder, written=written)
 
 
 def find_reader(address: LogAddress, *, written: bool = True) -> LogReader | None:
@@ -64,4 +63,4 @@ def copy_log(log: LogSnapshot, target: LogAddress) -> None:
 
 def _check_kind(address: LogAddress) -> None:
     if address.kind != FILE:
-        raise Unsupported(f"there is no log of kind '{address.kind}'", hint=f"use '{FILE}'.")
+        raise Unsupported(f"the log kind '{address.kind}' is not supported", hint=f"use '{FILE}'.")

@@ -44,7 +44,7 @@ def copy_master(version: MasterVersion, target: Path, links: Path) -> None:
         except FileNotFoundError:
             raise corrupt(file, "it is missing") from None
         if digest != file.digest:
-            raise corrupt(file, "its bytes have changed")
+            raise corrupt(file, "its checksum does not match")
     partitions = len(version.position.offsets)
     table = _create(pa.schema(version.delta.schema()), target, partitions)
     if table.newest().position != version.position:

@@ -34,10 +34,10 @@ def originals(
     held = version.position.offsets[partition] if version else 0
     if version is None or held < interval.upper:
         raise CorruptMaster(
-            f"the master of '{path.name}' ends at offset {held} of partition {partition}, and the "
-            f"log begins at {interval.upper}",
-            detail="the ids of the records between are unknown, so duplicates could be accepted.",
-            hint="restore a whole backup with `headrace restore`.",
+            f"records are missing in partition {partition} of '{path.name}': the master dataset "
+            f"ends at offset {held}, and the log starts at offset {interval.upper}",
+            detail="the ids of the missing records are unknown, so duplicates could be accepted.",
+            hint="restore a complete backup with `headrace restore`.",
             origin=str(path),
         )
     wanted = [file for file in version.files if _wanted(file, partition, interval)]

@@ -20,18 +20,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.core.errors import CorruptMaster
-from headrace.core.event import OFFSET, STATUS
+from headrace.core.event import OFFSET
 from headrace.core.files import digest_of, make_folder, sync
-from headrace.master.version import DAY, LANE, MasterFile
+from headrace.master.version import MasterFile, folder_of
 
 
 class FileWriter:
     """Writes one file: the rows of one status, day and partition, in the order of the log."""
 
     def __init__(self, master: Path, schema: pa.Schema, place: tuple[str, str, int]) -> None:
-        status, day, partition = self._place = place
-        self._master, self._schema = master, schema
-        self._folder = f"{STATUS}={status}/{DAY}={day}/{LANE}={partition}"
+        self._master, self._schema, self._place = master, schema, place
+        self._folder = folder_of(*place)
         # The name must match what a vacuum removes, in case this process is killed.
         self._draft = master / self._folder / f"{uuid.uuid4().hex}.parquet"
         make_folder(self._draft.parent)
@@ -62,7 +61,7 @@ class FileWriter:
 def damage_of(file: MasterFile) -> str | None:
     """The damage of a file; None if its bytes are those that were written."""
     try:
-        return None if digest_of(Path(file.path)) == file.digest else "its bytes have changed"
+        return None if digest_of(Path(file.path)) == file.digest else "its checksum does not match"
     except FileNotFoundError:
         return "it is missing"
     except OSError as error:
@@ -81,11 +80,11 @@ def verify_files(files: Iterable[MasterFile]) -> list[str]:
 
 def corrupt(file: MasterFile, damage: str) -> CorruptMaster:
     return CorruptMaster(
-        f"a file of the master of '{file.stream}' is damaged: {damage}",
-        detail=f"it holds {file.rows} records of partition {file.partition} with offsets "
+        f"a file of the master dataset of '{file.stream}' is damaged: {damage}",
+        detail=f"it contains {file.rows} records of partition {file.partition} with offsets "
         f"[{file.first_offset}, {file.next_offset}) and the status '{file.status}'.",
-        hint="`headrace verify --repair` writes it again if the log still has its events; "
-        "else restore a backup.",
+        hint="run `headrace verify --repair`, which rewrites it if the log still has its events; "
+        "otherwise restore a backup.",
         origin=file.path,
     )
 

@@ -75,13 +75,14 @@ def _rewrite(parts: list[LogInterval], master: Path, file: MasterFile) -> Master
         rows = max(rows, made.rows)
     if len(parts) == 1 or rows < file.rows:
         raise CorruptMaster(
-            f"the log has {rows} of the {file.rows} records of a damaged file",
+            f"a damaged file cannot be rewritten: the log has only {rows} of its {file.rows} "
+            "records",
             hint="restore a backup.",
             origin=file.path,
         )
     raise CorruptMaster(
-        "a damaged file cannot be written again: it is unknown which of its rows are older than "
-        "the columns that were added to the stream",
+        "a damaged file cannot be rewritten: it is unknown which of its rows are older than the "
+        "columns that were added to the stream",
         detail="older rows have NULL there, and the file was compacted or written by an older "
         "library.",
         hint="restore a backup.",

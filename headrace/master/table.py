@@ -34,7 +34,7 @@ from headrace.core.event import (
 )
 from headrace.core.failpoint import failpoint
 from headrace.core.files import make_folder, sync
-from headrace.core.position import PositionRange
+from headrace.core.position import Position, PositionRange
 from headrace.core.time import now_us
 from headrace.master.version import (
     DAY,
@@ -44,6 +44,7 @@ from headrace.master.version import (
     MasterFile,
     MasterVersion,
     newest_version,
+    transactions_of,
 )
 
 # Delta's log is checkpointed every so many commits, so that opening the table reads few files.
@@ -139,10 +140,13 @@ class MasterTable:
         return self._committed()
 
     def _migrate(self, version: MasterVersion) -> MasterVersion:
-        """Version 1 differs from version 0 only in the property with the version."""
+        """The newest version differs from those before it in its property and the checksum, which
+        are written in one commit.
+        """
         version.delta.alter.set_table_properties(
             {FORMAT: str(MASTER.newest)},
             raise_if_not_exists=False,  # Delta does not know the property
+            commit_properties=_with_transactions(version.position, version.highs),
             post_commithook_properties=_no_hooks(),
         )
         migrated = self._committed()
@@ -202,23 +206,17 @@ class MasterTable:
         self, range: PositionRange, files: Sequence[MasterFile], highs: Sequence[int | None]
     ) -> None:
         """Commit the files that hold `range`, with the position after it, in one transaction."""
-        from deltalake import CommitProperties, Transaction
-
         version = self.newest()
         # Delta accepts any transaction number, even an older one, so the order is checked here.
         if version.position != range.lower:
             raise ValueError(f"expected a range from {version.position}, got {range.lower}")
-        marks = [Transaction(f"offset-{n}", offset) for n, offset in enumerate(range.upper.offsets)]
-        marks += [
-            Transaction(f"high-{n}", high) for n, high in enumerate(highs) if high is not None
-        ]
         failpoint("archive.committing")
         version.delta.create_write_transaction(
             [_add_action(file, data_change=True) for file in files],
             "append",
             self._table_schema,
             partition_by=_PARTITION_BY,
-            commit_properties=CommitProperties(app_transactions=marks),
+            commit_properties=_with_transactions(range.upper, highs),
             post_commithook_properties=_no_hooks(),
         )
         failpoint("archive.committed")
@@ -274,6 +272,13 @@ def counts(files: Iterable[MasterFile]) -> dict[str, int]:
     for file in files:
         totals[file.status] += file.rows
     return totals
+
+
+def _with_transactions(position: Position, highs: Sequence[int | None]) -> Any:
+    from deltalake import CommitProperties, Transaction
+
+    marks = [Transaction(*mark) for mark in transactions_of(position, highs).items()]
+    return CommitProperties(app_transactions=marks)
 
 
 def _no_hooks() -> Any:

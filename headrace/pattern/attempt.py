@@ -3,9 +3,9 @@
 The search backtracks on a stack of its own, so a match may have any length. Where conditions are of
 the row only, what comes after an instruction at a row does not depend on the way there: a pair that
 failed once is not tried again, and an attempt takes time in proportion to rows × instructions.
-Otherwise the number of ways may be exponential in the rows, so an attempt may take `steps_max`
-rows, counting each again on each way. What is known of later rows changes nothing of the steps
-before, so an attempt that is too long in one round is too long in every other.
+Otherwise the number of ways may be exponential in the rows, so an attempt may take and skip
+`steps_max` rows, counting each again on each way. What is known of later rows changes nothing of
+the steps before, so an attempt that is too long in one round is too long in every other.
 tests/pattern/test_random_patterns.py checks it against an enumeration of all ways, and
 tests/pattern/test_steps.py the bound.
 """
@@ -124,6 +124,10 @@ def _run(
         elif op == SKIP_ROW:
             if pos < n:
                 if rows[pos][0] < deadline and code.may_pass(trail, pc, pos, masks[pos]):
+                    if tracks:
+                        steps += 1
+                        if steps > steps_max:
+                            return Outcome.EXHAUSTED, steps
                     pos += 1
                     pc = nexts[pc]
                     continue
@@ -143,6 +147,10 @@ def _run(
             while pos < n and rows[pos][0] < deadline:
                 if not code.may_pass(trail, pc, pos, masks[pos]):
                     break
+                if tracks:
+                    steps += 1
+                    if steps > steps_max:
+                        return Outcome.EXHAUSTED, steps
                 pos += 1
             else:
                 if pos == n and open_:

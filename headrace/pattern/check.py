@@ -76,26 +76,26 @@ def _check_node(pattern: Pattern, closed: bool) -> None:
     everything = list(parts(pattern.node))
     _refuse(
         not closed and any(isinstance(part, End) for part in everything),
-        "a stream has no last row, so its pattern cannot ask for it with $",
+        "a pattern over a stream cannot use $, because a stream has no last row",
         "leave out $, or use WITHIN to bound the match.",
     )
     for part in everything:
         if isinstance(part, Repeat):
             _refuse(
                 part.least < 0 or (part.most is not None and part.most < max(part.least, 1)),
-                f"nothing can be repeated {part.least} to {part.most} times",
+                f"the quantifier {{{part.least},{part.most}}} is not valid",
                 "write {n,m} with n up to m, and m at least 1.",
             )
             _refuse(
                 isinstance(_bare(part.part), Absent),
-                "NOT in a pattern cannot be repeated",
-                "NOT stands for any number of rows already; leave out the quantifier.",
+                "a quantifier is not allowed after NOT",
+                "leave out the quantifier: NOT already covers any number of rows.",
             )
         if isinstance(part, Permute):
             _refuse(
                 any(isinstance(inner, Absent) for inner in parts(part)),
-                "NOT cannot stand inside PERMUTE",
-                "write the orders out with |.",
+                "NOT is not allowed inside PERMUTE",
+                "write out the permutations as alternatives with |.",
             )
 
 
@@ -113,24 +113,24 @@ def _check_absent(pattern: Pattern, program: Program) -> None:
     _refuse(
         bool(absent) and met(program.entry),
         "a pattern cannot begin with NOT",
-        "begin with a variable that takes a row, such as A in A NOT C B.",
+        "begin with a variable that matches a row, such as A in A NOT C B.",
     )
     _refuse(
         any(met(step.next) for step in absent),
-        "NOT cannot stand next to another NOT",
+        "NOT is not allowed next to another NOT",
         "define one variable for both conditions, joined with OR.",
     )
     _refuse(
         any(isinstance(step, SkipRest) for step in absent) and pattern.within_us is None,
         "NOT at the end of a pattern requires WITHIN",
-        "add WITHIN INTERVAL … after the pattern, to say how long nothing may come.",
+        "add WITHIN INTERVAL … after the pattern, to limit how long the row must be absent.",
     )
 
 
 def _check_modes(pattern: Pattern) -> None:
     _refuse(
         pattern.within_us is not None and pattern.within_us <= 0,
-        "WITHIN must be longer than nothing",
+        "the WITHIN interval must be greater than zero",
         "write an interval such as INTERVAL '10' MINUTE.",
     )
     _refuse(
@@ -162,12 +162,12 @@ def _check_skip(pattern: Pattern, program: Program) -> None:
     said = f"AFTER MATCH SKIP {pattern.skip.to.upper()} {name}"
     _refuse(
         not program.always_takes(names),
-        f"{said} is not possible, as {name} may take no row",
-        f"skip to a variable that every match has, or make {name} one.",
+        f"{said} is not allowed: {name} may match no row",
+        f"skip to a variable that is in every match, or make {name} mandatory.",
     )
     _refuse(
         first,
-        f"{said} is not possible, as that may be the row where the match began",
+        f"{said} is not allowed: it may return to the first row of the match",
         "use AFTER MATCH SKIP TO NEXT ROW, or skip to a later variable.",
     )
 
@@ -180,12 +180,12 @@ def _check_names(pattern: Pattern) -> None:
         _refuse(
             name not in known,
             f"the pattern has no variable {name}",
-            f"its variables are: {', '.join(sorted(known))}.",
+            f"available variables: {', '.join(sorted(known))}.",
         )
     for name in subsets:
         _refuse(
             name in known,
-            f"{name} is a variable of the pattern, which cannot be a SUBSET too",
+            f"{name} cannot be a SUBSET: it is already a pattern variable",
             "give the SUBSET another name.",
         )
 
@@ -202,8 +202,8 @@ def _check_expressions(pattern: Pattern, mistakes: Mistakes) -> None:
             for leaf in leaves(expression):
                 _refuse(
                     _asked(leaf) not in names,
-                    f"{name} reads {_asked(leaf)}, which is no variable of the pattern",
-                    f"its variables are: {', '.join(sorted(str(n) for n in names if n))}.",
+                    f"{name} refers to {_asked(leaf)}, which is not a pattern variable",
+                    f"available variables: {', '.join(sorted(str(n) for n in names if n))}.",
                 )
             scope.closure(expression)  # refuses unknown functions
 
@@ -212,12 +212,12 @@ def _check_condition(variable: str, condition: Expression) -> None:
     for leaf in leaves(condition):
         _refuse(
             _final(leaf),
-            f"the condition of {variable} uses FINAL, and the match is not complete then",
+            f"the condition of {variable} cannot use FINAL: the match is not complete yet",
             "use FINAL in MEASURES only.",
         )
         _refuse(
             isinstance(leaf, MatchId),
-            f"the condition of {variable} uses MATCH_ID(), and the match is not complete then",
+            f"the condition of {variable} cannot use MATCH_ID(): the match is not complete yet",
             "use MATCH_ID() in MEASURES only.",
         )
 

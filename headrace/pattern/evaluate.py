@@ -100,12 +100,12 @@ class ExpressionCompiler:
     def call(self, function: str, arguments: tuple[Expression, ...]) -> Closure:
         if function not in FUNCTIONS:
             raise Unsupported(
-                f"a pattern's expressions have no function {function!r}",
-                hint=f"there are: {', '.join(sorted(FUNCTIONS))}.",
+                f"the function {function!r} is not supported in a pattern",
+                hint=f"available functions: {', '.join(sorted(FUNCTIONS))}.",
             )
         build, least, most = FUNCTIONS[function]
         if len(arguments) < least or (most is not None and len(arguments) > most):
-            raise Unsupported(f"{function!r} does not take {len(arguments)} arguments")
+            raise Unsupported(f"{function!r} expects {_arity(least, most)}, got {len(arguments)}")
         return build(*map(self.part, arguments))
 
     def value(self, column: int, place: RowNavigation) -> Closure:
@@ -171,13 +171,24 @@ class ExpressionCompiler:
     def aggregate(self, aggregate: MatchAggregate) -> Closure:
         if aggregate.function not in FOLDS:
             raise Unsupported(
-                f"the aggregate {aggregate.function!r} is not known in a pattern",
-                hint=f"there are: {', '.join(sorted(FOLDS))}.",
+                f"the aggregate {aggregate.function!r} is not supported in a pattern",
+                hint=f"available aggregates: {', '.join(sorted(FOLDS))}.",
             )
         slot, finish = self.needs.aggregate(aggregate), fold_of(aggregate).finish
         if aggregate.final:
             return lambda trail: finish(trail.whole.stacks[slot][-1])
         return lambda trail: finish(trail.stacks[slot][-1])
+
+
+def _arity(least: int, most: int | None) -> str:
+    """
+    >>> _arity(1, 1), _arity(2, None), _arity(1, 2)
+    ('1 argument', 'at least 2 arguments', '1 to 2 arguments')
+    """
+    if most is None:
+        return f"at least {least} argument{'s' if least != 1 else ''}"
+    counts = str(least) if most == least else f"{least} to {most}"
+    return f"{counts} argument{'s' if most != 1 else ''}"
 
 
 def _before(column: int, count: int) -> Closure:

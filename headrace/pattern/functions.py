@@ -17,6 +17,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
+from headrace.core.order import below, equal
+
 Closure = Callable[[Any], Any]
 _HALF = 1 << 63
 _EXACT = Context(prec=800)  # digits, of which a double has at most 767
@@ -89,7 +91,7 @@ def _between(value: Closure, lower: Closure, upper: Closure) -> Closure:
 def _same(left: Closure, right: Closure) -> Closure:
     def same(at: Any) -> bool:
         x, y = left(at), right(at)
-        return x is y if x is None or y is None else _equal(*_met(x, y))
+        return x is y if x is None or y is None else equal(*_met(x, y))
 
     return same
 
@@ -147,23 +149,12 @@ def _met(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-# Only NaN differs from itself.
-
-
-def _equal(x: Any, y: Any) -> bool:
-    return bool(x == y or (x != x and y != y))
-
-
 def _unequal(x: Any, y: Any) -> bool:
-    return not _equal(x, y)
-
-
-def _below(x: Any, y: Any) -> bool:
-    return bool(x < y or (y != y and x == x))
+    return not equal(x, y)
 
 
 def _above(x: Any, y: Any) -> bool:
-    return _below(y, x)
+    return below(y, x)
 
 
 def _at_most(x: Any, y: Any) -> bool:
@@ -260,7 +251,7 @@ def _concat(*values: Any) -> str:
     return "".join(map(_string, values))
 
 
-_EQUAL = _strict2(_equal)
+_EQUAL = _strict2(equal)
 
 FUNCTIONS: dict[str, Function] = {
     "and": Function(_and, 1, None),
@@ -268,7 +259,7 @@ FUNCTIONS: dict[str, Function] = {
     "not": Function(_strict1(operator.not_), 1, 1),
     "=": Function(_EQUAL, 2, 2),
     "<>": Function(_strict2(_unequal), 2, 2),
-    "<": Function(_strict2(_below), 2, 2),
+    "<": Function(_strict2(below), 2, 2),
     "<=": Function(_strict2(_at_most), 2, 2),
     ">": Function(_strict2(_above), 2, 2),
     ">=": Function(_strict2(_at_least), 2, 2),
@@ -286,7 +277,7 @@ FUNCTIONS: dict[str, Function] = {
     "in": Function(_in, 2, None),
     "between": Function(_between, 3, 3),
     "abs": Function(_strict1(_wrapping(abs)), 1, 1),
-    "least": Function(_extreme(_below), 1, None),
+    "least": Function(_extreme(below), 1, None),
     "greatest": Function(_extreme(_above), 1, None),
     "concat": Function(_strict(_concat), 1, None),
     "like": Function(_strict2(_like), 2, 2),

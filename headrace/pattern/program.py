@@ -178,8 +178,8 @@ class _Writer:
     def permute(self, parts: tuple[nouns.Node, ...], none: int, some: int) -> int:
         if len(parts) > PERMUTED_MAX:
             raise Unsupported(
-                f"PERMUTE of {len(parts)} parts has too many orders",
-                hint=f"use at most {PERMUTED_MAX} parts.",
+                f"PERMUTE has {len(parts)} elements, more than the maximum of {PERMUTED_MAX}",
+                hint="use fewer elements, or write out the permutations that are needed.",
             )
         if parts and all(map(one_way, parts)) and not self.skips:
             return self.orders(parts, frozenset(range(len(parts))), {frozenset(): some})
@@ -209,6 +209,6 @@ class _Writer:
 
 def too_large() -> Unsupported:
     return Unsupported(
-        f"the pattern needs more than {INSTRUCTIONS_MAX} instructions",
-        hint="use smaller bounds in { }, or fewer parts in PERMUTE.",
+        f"the pattern compiles to more than {INSTRUCTIONS_MAX} instructions",
+        hint="use smaller bounds in { }, or fewer elements in PERMUTE.",
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from headrace.core.pattern import Threshold
+from headrace.core.storage import NAN
 
 Row = tuple[int, Any, tuple[Any, ...]]  # time, place, values
 
@@ -103,6 +104,7 @@ class DistinctValueSearch(_Search):
             time, value = row[0], row[2][self.column]
             if value is None:
                 continue
+            value = NAN if value != value else value  # all NaN are one key
             before = self.seen.pop(value, None)
             self.seen[value] = time
             if (began := self.reached(time, before)) is not None:

@@ -9,12 +9,14 @@ however long the match is. tests/pattern/test_evaluate.py checks that a pop undo
 from __future__ import annotations
 
 import hashlib
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
+from headrace.core.order import below
 from headrace.core.pattern import CLASSIFIED, MatchAggregate
 
 Row = tuple[int, Any, tuple[Any, ...]]
@@ -170,7 +172,8 @@ def _listed(kept: Any) -> list[Any]:
 
 
 def _distinct(kept: Any) -> list[Any]:
-    return list(dict.fromkeys(_listed(kept)))
+    # All NaN are one value, and the same object is one key.
+    return list(dict.fromkeys(math.nan if x != x else x for x in _listed(kept)))
 
 
 def _folded(values: list[Any], state: Any, step: Step) -> Any:
@@ -187,8 +190,8 @@ def _first_or(step: Step) -> Step:
 FOLDS: dict[str, AggregateFold] = {
     "count": AggregateFold(0, lambda n, _: n + 1, _same),
     "sum": AggregateFold(None, _first_or(lambda s, x: s + x), _same),
-    "min": AggregateFold(None, _first_or(lambda s, x: x if x < s else s), _same),
-    "max": AggregateFold(None, _first_or(lambda s, x: x if x > s else s), _same),
+    "min": AggregateFold(None, _first_or(lambda s, x: x if below(x, s) else s), _same),
+    "max": AggregateFold(None, _first_or(lambda s, x: x if below(s, x) else s), _same),
     "avg": AggregateFold(
         (0, 0), lambda s, x: (s[0] + x, s[1] + 1), lambda s: s[0] / s[1] if s[1] else None
     ),

@@ -51,8 +51,8 @@ def with_rules(project: Project, rules: Iterable[RuleDefinition]) -> Project:
             raise BadDefinition(
                 f"duplicate name '{rule.name}': it is defined in the project's files, and a rule "
                 "of that name was added at run time",
-                detail=f"the files' definition is at {other.origin}.",
-                hint="rename the one in the files; `headrace rule remove` removes the other.",
+                detail=f"the definition in the files is at {other.origin}.",
+                hint=f"rename the one in the files, or run `headrace rule remove {rule.name}`.",
                 origin=rule.origin,
             )
     for mistake in duplicate_definitions(rules):
@@ -72,9 +72,10 @@ def with_watches(
     for name in (*names, *(watch.name for watch in more)):
         if (other := defined.get(name.lower())) is not None:
             raise BadDefinition(
-                f"'{name}' is defined in the project and is also a watch that was added",
-                detail=f"the definition is at {other.origin}.",
-                hint=f"rename one of them, or `headrace watch remove {name}`.",
+                f"duplicate name '{name}': it is defined in the project's files, and a watch of "
+                "that name was added at run time",
+                detail=f"the definition in the files is at {other.origin}.",
+                hint=f"rename the one in the files, or run `headrace watch remove {name}`.",
             )
     stored = [parse_kind(t, f"watch {shape}", WatchDefinition)[0] for shape, t in texts.items()]
     new = {watch.name.lower() for watch in more}

@@ -1,8 +1,8 @@
 """A backup: a consistent copy of a project's state, made while the project runs.
 
 The order of the steps makes it consistent. First the store is copied. Then a version of each master
-is chosen and its files are hard-linked, so that they cannot be removed. Then the ends of the logs
-and the cursors of file imports are read in one step. The logs are copied before the masters,
+is chosen and its files are hard-linked, so that they cannot be removed. Then the end of each log
+and the cursors of its file imports are read in one step. The logs are copied before the masters,
 because retention may remove log segments. So nothing in the copy is ahead of its log, and no
 imported file is read twice or skipped. Events between store and log are processed after a restore
 as after a restart. The copy is verified, and only then gets its manifest: a folder without a
@@ -27,8 +27,8 @@ from headrace.core.files import copy_file, digest_of, sync
 from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
 from headrace.define.layout import Layout
-from headrace.ingest.file_cursors import pause_imports
-from headrace.log.opening import copy_log, logs_in, snapshot
+from headrace.ingest.file_cursors import copy_cursors, former_path, pause_imports
+from headrace.log.opening import LogSnapshot, copy_log, logs_in, snapshot
 from headrace.master.copy import copy_master, link_files
 from headrace.master.version import newest_version
 from headrace.run.lock import RunLock, started_at
@@ -92,8 +92,8 @@ def backup(layout: Layout, project: str, target: Path, clock: Clock = now_us) ->
 def _check_store(layout: Layout) -> None:
     if layout.store.kind != FILE:
         raise Unsupported(
-            f"the project's store is not in its state folder but in {layout.store}",
-            detail="the two would be copied at different times, and would not agree.",
+            f"a backup copies the state folder only, and the project's store is in {layout.store}",
+            detail="the two would be copied at different times and would be inconsistent.",
             hint="stop the project; then copy the state folder, and the schema with pg_dump.",
         )
 
@@ -107,14 +107,21 @@ def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
     with _links(layout) as links:
         for name, version in versions.items():
             link_files(version, links / name)
-        with pause_imports(layout.ingest, PATIENCE_S):
-            logs = {name: snapshot(layout.log(name), written=has_writer(layout)) for name in topics}
-            for file in sorted(layout.ingest.glob("*.json")):
-                copy_file(file, copy.ingest / file.name)
+        logs = {name: _log_and_cursors(layout, name, copy) for name in topics}
         for name, log in logs.items():
             copy_log(log, copy.log(name))
         for name, version in versions.items():
             copy_master(version, copy.master(name), links / name)
+
+
+def _log_and_cursors(layout: Layout, stream: str, copy: Layout) -> LogSnapshot:
+    """The end of a log, and a copy of the file cursors there."""
+    log, former = layout.log(stream), former_path(layout.former_cursors, stream)
+    with pause_imports(log.folder, PATIENCE_S):
+        copy_cursors(log.folder, copy.log(stream).folder)
+        if former.exists():
+            copy_file(former, copy.former_cursors / former.name)
+        return snapshot(log, written=has_writer(layout))
 
 
 @contextmanager
@@ -143,7 +150,7 @@ def _removed_on_failure(folder: Path) -> Iterator[None]:
 def _make(layout: Layout, target: Path) -> None:
     """Create the folder, readable by its owner only: it contains users and digests of tokens."""
     if target.resolve().is_relative_to(layout.state.resolve()):
-        raise Conflict(f"{target} is inside the state folder that is to be backed up")
+        raise Conflict(f"the backup folder {target} is inside the state folder {layout.state}")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise Conflict(
             f"{target} is not empty, and a backup requires an empty folder",
@@ -240,7 +247,7 @@ def _read(source: Path) -> Manifest:
         raise BadBackup(f"{source / MANIFEST} cannot be read: {error}") from error
     if manifest.format != FORMAT:
         raise BadBackup(
-            f"{source} has format {manifest.format}, and this Headrace reads format {FORMAT}",
+            f"{source} has backup format {manifest.format}, but this version reads {FORMAT}",
             hint=f"restore it with Headrace {manifest.headrace}.",
         )
     for name in manifest.files:
@@ -253,7 +260,7 @@ def _check_free(layout: Layout) -> None:
     names = [p.name for p in sorted(layout.state.iterdir()) if p.name not in _TRANSIENT]
     if names:
         raise Conflict(
-            f"the project has a state already, in {layout.state}: {', '.join(names)}",
+            f"the project already has state in {layout.state}: {', '.join(names)}",
             detail="a backup replaces the whole state and is not merged with an existing one.",
             hint="move that folder away first.",
         )
@@ -266,7 +273,7 @@ def _copy_checked(source: Path, target: Path, file: CopiedFile) -> None:
         raise BadBackup(
             f"the backup is not complete: {source} is missing",
             detail="nothing was restored.",
-            hint="bring the file back, or use another backup.",
+            hint="put the file back, or use another backup.",
         ) from error
     if digest != file.sha256:
         raise BadBackup(

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from headrace.access.access import Access
 from headrace.api.access_service import AccessService
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.limits import policy_of
 from headrace.define.layout import Layout
 from headrace.define.project import Project
@@ -27,7 +27,7 @@ WAIT_S_MAX = 5.0
 _POLL_S = 0.1
 
 
-def connect(project: Project, wait_s_max: float = WAIT_S_MAX) -> Remote | Offline:
+def connect(project: Project, wait_s_max: float = WAIT_S_MAX) -> RemoteService | Offline:
     """The service for a project; close it when done."""
     deadline = time.monotonic() + wait_s_max
     layout = Layout.of(project)

@@ -36,9 +36,9 @@ def parse_kind(text: str, path: str, kind: type[T]) -> tuple[T, ...]:
     heads = [" ".join(token.text.upper() for token in s[:2]) for s in statements(text, path)]
     if set(heads) != {f"CREATE {_KINDS[kind]}"}:
         raise BadDefinition(
-            f"only CREATE {_KINDS[kind]} can be added to a project here",
+            f"only CREATE {_KINDS[kind]} statements are accepted here",
             hint="use `headrace rule add` or `headrace watch add`; put other definitions into the "
-            "project's files and restart it.",
+            "project's files and restart the project.",
             origin=Origin(path, 1),
         )
     return cast(tuple[T, ...], tuple(read_statements(text, path)))

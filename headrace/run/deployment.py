@@ -9,6 +9,7 @@ events come in.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 from headrace.api.resources.view_detail import RebuildProgress
 from headrace.compile.flow import flows_of
 from headrace.compile.plan import Plan
-from headrace.core.errors import Conflict
+from headrace.core.errors import Conflict, NotReady
 from headrace.core.position import Position, PositionRange
 from headrace.core.problems import Problem, deduplicated
 from headrace.core.report import Report
@@ -103,17 +104,23 @@ class Deployment:
             tables=tables,
             retention=retention,
             jobs=BatchJobs(context.spark),
+            watchdog=context.watchdog,
         )
         sinks = Sinks(plan, context.hub.reader, report)
         parts = _notifying_parts(context, project, plan)
         return Deployment(project, plan, store, pipelines, schedule, sinks, *parts, tables)
 
     def redeploy(
-        self, context: RunContext, project: Project, plan: Plan, change: Change
+        self,
+        context: RunContext,
+        project: Project,
+        plan: Plan,
+        change: Change,
+        stop: threading.Event,
     ) -> Deployment:
         """Replace this deployment with that of another plan. `change` stores the plan; what it
         returns is called when the views of the plan have been built. New rules are evaluated after
-        that.
+        that. NotReady if `stop` is set before all views were built.
 
         Archive steps and builds are paused meanwhile; rules and epochs only while the store is
         changed. Speed of flows that cannot be kept is stopped, and started again after the build:
@@ -134,7 +141,12 @@ class Deployment:
             new.watch_evaluator.start()
             new.deliveries.start()
             try:
-                new.build(only=lambda pipeline: pipeline.has_new_views())
+                jobs = BatchJobs(context.spark)
+                if not new.build_until(stop, jobs, lambda pipeline: pipeline.has_new_views()):
+                    raise NotReady(
+                        "the change was rolled back: the project is shutting down",
+                        hint="start the project and repeat the change.",
+                    )
                 on_built()
                 new.rule_evaluator.release()
             except Exception:
@@ -223,12 +235,20 @@ class Deployment:
         """Catch up the views of all pipelines, or of some, to the end of the log; False if `ended`
         returned True before all were done.
         """
-        for pipeline in self.pipelines.values():
+        for pipeline in filter(only, self.pipelines.values()):
             if ended():
                 return False
-            if only(pipeline) and (promoted := pipeline.catch_up()):
+            if promoted := pipeline.catch_up():
                 self.schedule.note_promoted(promoted)
         return True
+
+    def build_until(
+        self, stop: threading.Event, jobs: BatchJobs, only: Callable[[Pipeline], bool]
+    ) -> bool:
+        """The same; `stop` cancels the jobs of the build."""
+        with jobs.cancelled_by(stop):
+            return self.build(only, stop.is_set)
+        return False
 
     def rebuild_progress(self, flow: str, view: str) -> RebuildProgress | None:
         """The progress of the rebuild of a view; None for an unknown flow."""
@@ -245,7 +265,7 @@ class Deployment:
         """
         if unknown := shapes - {shape.name for shape in self.plan.shapes}:
             raise Conflict(
-                f"watches of shape {min(unknown)} cannot begin, because it is not deployed",
+                f"watches of shape {min(unknown)} cannot start: the shape is not deployed",
                 hint="add them again.",
             )
 

@@ -118,11 +118,11 @@ class WatchEvaluator(_Evaluator):
         for shape in self.plan.shapes:
             evaluate = partial(self.raiser.evaluate, shape)
             self._attempt_part(f"evaluation of watches of shape {shape.name}", evaluate)
-        self._attempt_part("the end of watches", self.raiser.end_expired)
+        self._attempt_part("ending expired watches", self.raiser.end_expired)
 
     def _turn(self) -> float:
         self.evaluate()
-        self._attempt_part("the closing of watches", self._close)
+        self._attempt_part("closing ended watches", self._close)
         return TURN_S
 
     def _close(self) -> None:

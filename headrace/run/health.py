@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from headrace.api.resources.status import ProjectStatus
 from headrace.compile.plan import Plan
-from headrace.core.problems import Problem, Problems
+from headrace.core.problems import Problem, ProblemKey, Problems
 from headrace.core.report import Report
 from headrace.core.worker import Worker
 from headrace.define.project import Project
@@ -37,8 +37,12 @@ CHECK_S, SHARE = 1.0, 10
 
 
 def with_health(service: ObservedProject, plan: Plan | None, found: ProjectStatus) -> ProjectStatus:
-    """The status with its problems; the state is `degraded` if one of them is bad."""
-    problems = problems_of(service, plan, found)
+    """The status with its problems."""
+    return with_problems(found, problems_of(service, plan, found))
+
+
+def with_problems(found: ProjectStatus, problems: list[Problem]) -> ProjectStatus:
+    """The status with these problems; the state is `degraded` if one of them is bad."""
     bad = [one.message for one in problems if one.level == "bad"]
     state = DEGRADED if found.state == RUNNING and bad else found.state
     return replace(found, state=state, reason=found.reason or "; ".join(bad), problems=problems)
@@ -55,11 +59,11 @@ def problems_of(
     """
     runtime = service.runtime_info()
     of_nodes = list(_node_problems(service, plan, found, kinds)) if plan else []
-    shown = {one.message for one in of_nodes}
-    others = [one for one in runtime.problems if one.message not in shown]
+    shown = {reported for _, reported in of_nodes}
+    others = [one for one in runtime.problems if one.key not in shown]
     return [
         p
-        for p in (*of_nodes, *others)
+        for p in (*(one for one, _ in of_nodes), *others)
         if runtime.running or p.level == "bad" or p.kind not in FLOWING
     ]
 
@@ -75,13 +79,14 @@ def disk_problems(state: Path, project: Project, free: FreeBytes = free_bytes) -
 
 def _node_problems(
     service: ObservedProject, plan: Plan, found: ProjectStatus, kinds: Collection[str]
-) -> Iterator[Problem]:
+) -> Iterator[tuple[Problem, ProblemKey | None]]:
+    """The problem of each node, and the key of the reported problem that it is, if it is one."""
     reader = NodeMetricsReader(service, plan, found, [])
     for node in nodes_of(service.project, plan):
         metrics = reader.metrics(node) if node.kind in kinds else None
         if metrics is not None and metrics.health in ("warn", "bad"):
             details = metrics.what, metrics.reason, metrics.health, metrics.since
-            yield Problem(node.kind, node.name, *details)
+            yield Problem(node.kind, node.name, *details), metrics.reported
 
 
 class HealthMonitor:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,6 +19,7 @@ from typing import Any
 from msgspec.structs import replace as replace_fields
 
 from headrace.access.access import Access
+from headrace.access.caller import OWNER, Caller
 from headrace.access.run import ADMIN, begin_job, begin_run, end_run, first_token
 from headrace.api.limits import policy_of
 from headrace.api.resources.status import ProjectStatus
@@ -27,12 +28,12 @@ from headrace.api.server import HttpServer
 from headrace.api.service import RebuildResult
 from headrace.api.tls import unencrypted, with_paths
 from headrace.compile.plan import Plan, WatchPlan
-from headrace.core.errors import HeadraceError, NotFound, NotReady, Unavailable
+from headrace.core.errors import HeadraceError, LimitReached, NotFound, NotReady, Unavailable
 from headrace.core.paths import hide_paths
 from headrace.core.position import Position, PositionRange
 from headrace.core.problems import Problem, ProblemKey, Problems, deduplicated, reason_of
 from headrace.core.report import Report
-from headrace.core.time import iso, now_us
+from headrace.core.time import SECOND, duration_text, iso, now_us
 from headrace.core.user import os_user
 from headrace.core.watchdog import Watchdog
 from headrace.core.worker import Worker, problems_of
@@ -45,7 +46,7 @@ from headrace.ingest.intake import Receipt
 from headrace.run.added_definitions import with_rules, with_watches
 from headrace.run.compiling import check_without_spark, compile_with
 from headrace.run.deployment import Deployment, RunContext
-from headrace.run.health import FLOWING, HealthMonitor, disk_problems, with_health
+from headrace.run.health import FLOWING, HealthMonitor, disk_problems, with_health, with_problems
 from headrace.run.health import problems_of as problems_of_flow
 from headrace.run.lineage_publisher import publisher_of
 from headrace.run.lock import RunLock
@@ -67,8 +68,10 @@ from headrace.serving.subscriber import OpenSubscription
 from headrace.serving.watches import deploy_files
 from headrace.spark.jobs import BatchJobs
 
-REBUILD_SECONDS_MAX, START_POLL_S = 3_600, 0.05
-_COMPILE = ProblemKey("part", "compile", "compile")
+START_POLL_S = 0.05
+REBUILD_SECONDS_MAX = 59 * 60  # less than the timeout of clients, so that they get the answer
+CONNECTED_S = 10.0  # a connector that has run for so long without an error is connected
+_SPARK, _COMPILE = ProblemKey("part", "spark", "start"), ProblemKey("part", "compile", "compile")
 
 
 class Instance(ProjectService):
@@ -87,6 +90,9 @@ class Instance(ProjectService):
         self.report = report
         self.started_at = now_us()
         self.state, self.reason = "starting", "the log is being opened"
+        self._known_status = ProjectStatus(
+            project.settings.name, self.state, self.reason, iso(self.started_at), None, [], []
+        )
         self.watchdog = Watchdog()
         opens = StreamSources(project, self.query_service.pool.run)
         self.hub = Hub(self.store.db, project.settings.subscribe, opens, report=report)
@@ -128,11 +134,14 @@ class Instance(ProjectService):
         """Start the connectors of the streams; they do not require Spark."""
         for name in self.project.streams:
             if connector := self.connector(name):
-                run, key = (
+                worker = Worker(
+                    f"ingest {name}",
                     partial(connector.run, self._stop),
-                    ProblemKey("source", name, "connector"),
+                    self._stop,
+                    self.report,
+                    key=ProblemKey("source", name, "connector"),
+                    settled_s=CONNECTED_S,
                 )
-                worker = Worker(f"ingest {name}", run, self._stop, self.report, key=key)
                 self.sources.append(connector)
                 self._connectors.append(worker)
                 worker.start()
@@ -140,9 +149,8 @@ class Instance(ProjectService):
     def connector(self, stream: str) -> Connector | None:
         """The connector of a stream; None if it receives events over HTTP only."""
         definition, intake = self.project.streams[stream], self.stream_intakes.intakes[stream]
-        connect, state = SOURCES[definition.source].connect, self.layout.ingest
-        problems, folder = self._source_problems, self.project.folder
-        return connect(definition, intake, folder, state, problems) if connect else None
+        connect, folder = SOURCES[definition.source].connect, self.project.folder
+        return connect(definition, intake, folder, self._source_problems) if connect else None
 
     def serve(self, port: int | None) -> str:
         """Start the HTTP server; returns its URL."""
@@ -172,13 +180,12 @@ class Instance(ProjectService):
         """
         from headrace.spark.session import start_session
 
-        self.reason = "Spark is starting"
-        self.spark = start_session(
-            self.project.settings.spark,
-            app_name=f"headrace-{self.project.settings.name}",
-            work=self.layout.work("run"),
-        )
-        self.report("engine", {"master": self.project.settings.spark.master})
+        self.reason, settings = "Spark is starting", self.project.settings
+        with self.watchdog.step(_SPARK, "the start of Spark", settings.watchdog.compile_us):
+            self.spark = start_session(
+                settings.spark, app_name=f"headrace-{settings.name}", work=self.layout.work("run")
+            )
+        self.report("engine", {"master": settings.spark.master})
         self.reason = "the project is being compiled"
         plan = self._compile(self.project)
         self.reason = "views are being built"
@@ -214,9 +221,7 @@ class Instance(ProjectService):
         """Catch up the views of all pipelines, or of some, to the end of the log; False if `stop`
         was set before all were done.
         """
-        with BatchJobs(self.spark).cancelled_by(stop):
-            return self.current_deployment().build(only, stop.is_set)
-        return False
+        return self.current_deployment().build_until(stop, BatchJobs(self.spark), only)
 
     def _store_plan(self, plan: Plan, who: str, shapes: set[str]) -> Callable[[], None]:
         """Make a plan the deployed one, and begin watches of these shapes. No epoch may run. Call
@@ -292,12 +297,12 @@ class Instance(ProjectService):
 
     def _redeploy(self, running: Deployment, plan: Plan, who: str) -> Deployment:
         change = partial(self._store_plan, plan, who)
-        return running.redeploy(self._context(), self.project, plan, change)
+        return running.redeploy(self._context(), self.project, plan, change, self._stop)
 
     def _running(self) -> Deployment:
         """The deployment, if it may be changed now; NotReady during start and stop."""
         if self.state == "stopping":
-            raise NotReady("the project is stopping", hint="start it again.")
+            raise NotReady("the project is shutting down", hint="start it again.")
         if self.state != "running":
             raise NotReady("the project is still starting", hint="try again in a moment.")
         return self.current_deployment()
@@ -348,16 +353,22 @@ class Instance(ProjectService):
             )
             raise
 
-    def start_flow(self, stop: threading.Event) -> None:
-        """Start all parts, and wait until the speed of every flow has finished its first turn."""
+    def start_flow(self, stop: threading.Event) -> bool:
+        """Start all parts, and wait until the speed of every flow is warm; False if `stop` was set
+        before.
+        """
         deployment = self.current_deployment()
         deployment.start()
-        while (waiting := deployment.starting) and not stop.wait(START_POLL_S):
+        while waiting := deployment.starting:
+            if stop.wait(START_POLL_S):
+                return False
             self.reason = (
-                f"speed is starting: {waiting} of {len(deployment.pipelines)} streams are left"
+                f"the speed layer is starting: {waiting} of {len(deployment.pipelines)} streams "
+                "are not ready"
             )
             self.check_engine()
         self.state, self.reason = "running", ""
+        return True
 
     def stop_sources(self) -> None:
         """Stop the connectors."""
@@ -366,9 +377,15 @@ class Instance(ProjectService):
             worker.join(timeout=10)
 
     def begin_stop(self) -> None:
-        """Accept no more changes of rules and watches; a change in progress is finished first."""
+        """Accept no more changes of rules and watches, and stop archive steps and builds: also
+        those for which a change in progress waits, which is then rolled back.
+        """
+        self.state, self.reason = "stopping", "the project is shutting down"
+        self._stop.set()
+        if self.deployment is not None:
+            self.deployment.schedule.stop()
         with self._changing:
-            self.state, self.reason = "stopping", "the project is stopping"
+            pass  # a change in progress has ended
 
     def close(self) -> None:
         """Stop all parts, in the opposite order of the start."""
@@ -403,6 +420,17 @@ class Instance(ProjectService):
         return self.stream_intakes.topics[stream].end()  # in memory
 
     def status(self) -> ProjectStatus:
+        """While the store cannot be read, the last known status, with that as a problem."""
+        try:
+            self._known_status = self._read_status()
+        except Unavailable as error:
+            message = f"the status has its last known numbers: {error.message}"
+            unreadable = Problem("part", "status", "store", message)
+            known = replace_fields(self._known_status, state=self.state, reason=self.reason)
+            return with_problems(known, [unreadable, *self.problems()])
+        return self._known_status
+
+    def _read_status(self) -> ProjectStatus:
         plan, url = self.store.deployed(), self.server.url if self.server else None
         watching = self.deployment.problems_of_watches() if self.deployment else []
         found = self.status_of(self.state, self.reason, plan, self.problems(), watching)
@@ -460,12 +488,22 @@ class Instance(ProjectService):
         if found is None or not found.stream:
             raise NotFound(f"there is no materialized view '{view}'")
         promoted = self.current_deployment().schedule.rebuild(found.stream, found.name)
-        return rebuild_result(found.name, promoted.result(REBUILD_SECONDS_MAX))
+        if not wait([promoted], REBUILD_SECONDS_MAX).done:
+            limit = duration_text(REBUILD_SECONDS_MAX * SECOND)
+            raise LimitReached(
+                f"the rebuild of view '{found.name}' has not finished within {limit}; it continues",
+                hint=f"GET /v1/views/{found.name}/about shows its progress, as does the console.",
+            )
+        return rebuild_result(found.name, promoted.result())
 
     def subscribe(
-        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
+        self,
+        text: str,
+        after: str | None = None,
+        news: Callable[[], None] = lambda: None,
+        caller: Caller = OWNER,
     ) -> OpenSubscription:
-        return self.hub.subscribe(text, after, news)
+        return self.hub.subscribe(text, after, news, caller.user)
 
     def live(
         self, topics: Sequence[str], news: Callable[[], None] = lambda: None

@@ -22,7 +22,7 @@ from headrace.core.errors import HeadraceError, Unavailable
 from headrace.core.report import Report, unfailing
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.ingest.files import FilesConnector
+from headrace.ingest.files import FileConnector
 from headrace.run.instance import Instance
 from headrace.run.log_file import log_to_file
 from headrace.run.tracing import export_traces
@@ -88,16 +88,16 @@ def _run(
     if until_idle:
         behind = _run_batch(instance, timing, stop)
         return _summary(instance, timing, behind, audited=True)
-    behind, ready = 0, _start(instance, timing, stop, port, seconds)
+    ready = _start(instance, timing, stop, port, seconds)
     if ready:
         _report_progress(instance, stop, seconds, instance.report)
         timing.ended()
-        behind = _drain(instance, stop) if seconds is not None else 0
+    behind = _drain(instance, stop)
     instance.report("stopping", {})
     # The views are built once more below, and only one build of a flow may run at a time.
     instance.begin_stop()
-    instance.current_deployment().schedule.stop()
-    return _summary(instance, timing, behind, audited=ready and seconds is not None)
+    audited, interrupted = ready and seconds is not None, stop.is_set()
+    return _summary(instance, timing, behind, audited=audited, interrupted=interrupted)
 
 
 def _start(
@@ -107,19 +107,17 @@ def _start(
     port: int | None,
     seconds: float | None,
 ) -> bool:
-    """Start the instance; False if `stop` was set before all views had been built."""
+    """Start the instance; False if `stop` was set before it was ready."""
     url = instance.serve(port)
     instance.start_sources()
-    built = instance.start_engine(stop)
-    if built:
-        instance.start_flow(stop)
+    ready = instance.start_engine(stop) and instance.start_flow(stop)
     start_seconds = timing.ready()
     timing.ended()
-    if built:
+    if ready:
         views = [view.name for view in instance.deployed().shown_views]
         fields = {"seconds": start_seconds, "url": url, "views": views, "for": seconds}
         instance.report("ready", fields)
-    return built
+    return ready
 
 
 class Timing:
@@ -147,13 +145,13 @@ def _run_batch(instance: Instance, timing: Timing, stop: threading.Event) -> int
     """Process the whole log with batch; returns the number of events that are left."""
     for name in instance.project.streams:
         connector = instance.connector(name)
-        if isinstance(connector, FilesConnector):
+        if isinstance(connector, FileConnector):
             connector.scan(stop)
     if stop.is_set() or not instance.start_engine(stop):
-        raise _unfinished()
+        raise _interrupted()
     timing.ready()
     if not instance.build(stop):
-        raise _unfinished()
+        raise _interrupted()
     instance.current_deployment().drain(stop.is_set)
     timing.ended()
     return instance.lag_events()
@@ -177,13 +175,13 @@ def _report_progress(
 
 def _drain(instance: Instance, stop: threading.Event) -> int:
     """Wait until speed has committed all events that are in the logs now; returns the number of
-    events that it has not committed in time.
+    events that it has not committed in time, or before `stop` was set.
     """
     deployment, deadline = instance.current_deployment(), time.monotonic() + DRAIN_SECONDS_MAX
     ends = deployment.ends()
     while (behind := deployment.behind(ends)) and time.monotonic() < deadline:
         if stop.wait(0.1):
-            return 0
+            break
     return behind
 
 
@@ -207,7 +205,9 @@ def _epochs(instance: Instance) -> int:
         return count_epochs(db, instance.started_at)
 
 
-def _summary(instance: Instance, timing: Timing, behind: int, *, audited: bool) -> Summary:
+def _summary(
+    instance: Instance, timing: Timing, behind: int, *, audited: bool, interrupted: bool = False
+) -> Summary:
     # The merged answers are audited first; then the last generation replaces speed's rows and is
     # compared with them.
     audits = instance.audit() if audited else []
@@ -218,6 +218,8 @@ def _summary(instance: Instance, timing: Timing, behind: int, *, audited: bool) 
     balance = {stream.name: stream.balance for stream in status.streams}
     found = Counter(schedule.differences)
     found.update({audit.view: audit.differences for audit in audits})
+    # An interrupted run does not wait for speed; the next run continues where this one has stopped.
+    missed = 0 if interrupted else behind
     return Summary(
         *timing.parts(),
         instance.events_in(),
@@ -227,7 +229,7 @@ def _summary(instance: Instance, timing: Timing, behind: int, *, audited: bool) 
         sum(audit.compared for audit in audits) if audited else None,
         found.total(),
         balance,
-        found.total() + behind == 0 and all(entry.off == 0 for entry in balance.values()),
+        found.total() + missed == 0 and all(entry.off == 0 for entry in balance.values()),
         {view: many for view, many in found.items() if many},
         behind,
     )
@@ -252,11 +254,13 @@ def _interrupt() -> Iterator[threading.Event]:
     try:
         yield stop
     except KeyboardInterrupt as error:
-        raise _unfinished() from error
+        raise _interrupted() from error
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _unfinished() -> HeadraceError:
-    return HeadraceError("stopped before it was finished", hint="the log and the store are intact.")
+def _interrupted() -> HeadraceError:
+    return HeadraceError(
+        "the run was interrupted before it finished", hint="the log and the store are intact."
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
+from headrace.access.caller import OWNER, Caller
 from headrace.api.resources.status import ProjectStatus
 from headrace.api.service import RebuildResult
 from headrace.core.errors import HeadraceError, Unavailable
@@ -76,7 +77,11 @@ class Offline(ProjectService):
         self.project, self.added = project, frozenset(added)
 
     def subscribe(
-        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
+        self,
+        text: str,
+        after: str | None = None,
+        news: Callable[[], None] = lambda: None,
+        caller: Caller = OWNER,
     ) -> OpenSubscription:
         raise Unavailable(
             "the project is not running, so nothing can be subscribed to",
@@ -94,6 +99,7 @@ class Offline(ProjectService):
         from headrace.run.pipelines import rebuild_once
 
         self._take_lock()
+        self.stream_intakes.open()  # a build reads up to the durable marks, which this repairs
         return rebuild_once(self, view)
 
     def metrics(self) -> bytes:

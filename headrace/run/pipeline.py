@@ -213,10 +213,11 @@ class Pipeline:
 
     def tidy(self, topics: dict[str, LogWriter]) -> None:
         """Compact the files of the masters, and drop log segments that are archived."""
-        for archive in self.archives:
-            compact(archive.spark, archive.table, self.settings.archive.compact_files)
-            topic = topics[archive.stream.name]
-            topic.retain(self._kept(archive), self.settings.log.retention_us)
+        with self._step("tidy", "the cleanup", self.settings.watchdog.archive_us):
+            for archive in self.archives:
+                compact(archive.spark, archive.table, self.settings.archive.compact_files)
+                topic = topics[archive.stream.name]
+                topic.retain(self._kept(archive), self.settings.log.retention_us)
 
     def _kept(self, archive: Archive) -> Position:
         """The position from which the log is retained: events that are not archived, and those that

@@ -49,7 +49,7 @@ from headrace.run.compiling import functions_of
 from headrace.run.health import with_health
 from headrace.run.observatory.abandoned_patterns import abandoned_text
 from headrace.run.observatory.handlers import HANDLERS
-from headrace.run.observatory.observed_project import ObservatoryCache, RuntimeInfo
+from headrace.run.observatory.observed_project import AnyAnswer, ObservatoryCache, RuntimeInfo
 from headrace.run.query_service import QueryService
 from headrace.run.read_permission import object_named
 from headrace.run.rule_service import Deployer, LocalRuleService
@@ -115,7 +115,7 @@ class ProjectService(Deployer):
     ) -> Answer:
         return self.with_behind(self.query_service.answer(text, limit, id, caller))
 
-    def with_behind(self, answer: Answer) -> Answer:
+    def with_behind(self, answer: AnyAnswer) -> AnyAnswer:
         """The answer with the number of events of each stream that are in the log and not yet in
         the answer.
         """
@@ -213,7 +213,6 @@ class ProjectService(Deployer):
 
     def _stream_status(self, stream: StreamPlan, problem: str | None) -> StreamStatus:
         version = self.master(stream).newest()
-        numbers = balance(version, self.log_reader(stream).end())
         archived, end = version.position, self.log_reader(stream).end()
         state = self.store.stream(stream.name)
         late, last_ms, shed = self._epoch_numbers(stream.name)
@@ -231,7 +230,7 @@ class ProjectService(Deployer):
             end - state.position,
             late,
             iso(mark_us) if mark_us is not None else None,
-            Balance(**numbers),
+            Balance(**balance(version, end)),
             last_ms,
             problem or self._abandoned_patterns(stream.name),
             (now_us - mark_us) // 1000 if mark_us is not None else None,
@@ -289,7 +288,8 @@ class ProjectService(Deployer):
             return 0, None
         with self.store.read() as db:
             rows, found = count_keys(db, plan.stored_name), newest_audit(db, stream, plan.name)
-        return rows, found[0].differences if found else None
+        compared = found is not None and found[0].changed is not None
+        return rows, found[0].differences if found and compared else None
 
     def sink_statuses(self, plan: Plan) -> list[SinkStatus]:
         found = []
@@ -311,7 +311,7 @@ class ProjectService(Deployer):
         if found is None:
             raise NotFound(
                 f"there is no stream '{name}'",
-                hint=f"there are: {', '.join(s.name for s in plan.streams)}.",
+                hint=f"available streams: {', '.join(s.name for s in plan.streams)}.",
             )
         return found
 
@@ -327,7 +327,8 @@ class ProjectService(Deployer):
 
 
 def _counted(audit: AuditResult) -> AuditResult:
-    meters.AUDITS.labels(meters.DIFFERED if audit.differences else meters.AGREED).inc()
+    if audit.changed is not None:
+        meters.AUDITS.labels(meters.DIFFERED if audit.differences else meters.AGREED).inc()
     return audit
 
 

@@ -1,4 +1,5 @@
-"""Ad-hoc queries: the store answers those over views, and Spark those over streams and tables.
+"""Ad-hoc queries: the store answers those over views, and Spark those over streams and tables, and
+those over views whose SQL is not certified, over the same answers.
 
 Spark runs a query in a process of its own behind the fence, over the master plus the part of the
 log that is not yet archived: all events up to one position. `TIMESTAMP AS OF` reads the events that
@@ -12,9 +13,11 @@ tests/run/test_query_service.py checks both, with hostile queries.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -25,8 +28,9 @@ from headrace.access.caller import OWNER, Caller
 from headrace.access.operation import Operation
 from headrace.api.resources.query import QueryPlan
 from headrace.compile.plan import DerivedPlan, Plan
+from headrace.core.aggregate import Approximation, largest_error
 from headrace.core.cancellation import Cancellation
-from headrace.core.errors import BadQuery, HeadraceError
+from headrace.core.errors import BadQuery, HeadraceError, Unsupported
 from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION, RAW
 from headrace.core.meters import QUERY_SECONDS, SPARK, STORE
 from headrace.core.position import Position, parse_position
@@ -36,6 +40,7 @@ from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.define.tokens import words_in
 from headrace.run.history import stream_relations, table_relation
+from headrace.run.key_columns import with_keys
 from headrace.run.read_permission import can_read, check_reads
 from headrace.run.running_queries import RunningQueries
 from headrace.serving.answer import Answer, AsOf, ColumnInfo
@@ -43,9 +48,11 @@ from headrace.serving.catalog import required_plan
 from headrace.serving.database_store import DatabaseStore
 from headrace.serving.engine import set_memory
 from headrace.serving.read import Reader
+from headrace.spark.allow_lists import FUNCTIONS
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 from headrace.spark.query_pool import QueryPool
 
+T = TypeVar("T")
 _AS_OF = "_as_of_"
 # Types of views that Spark does not have, or does not read from Arrow.
 _SPARK_TYPES = {"WINDOW": "STRUCT<start: TIMESTAMP, end: TIMESTAMP>", "VARIANT": "STRING"}
@@ -94,24 +101,17 @@ class QueryService:
     ) -> Answer:
         """Answer a query, which the caller can cancel by its id from another thread."""
         with self.running.registered(id, caller.user) as cancellation:
-            names, plan = self.readable(text, caller)
-            if self.reader.answers_about(names):
-                with QUERY_SECONDS.labels(STORE).time():
-                    return self.reader.sql(
-                        text, limit, cancellation, partial(can_read, caller, plan)
-                    )
-            query = _StreamQuery(text, names, required_plan(plan), caller)
-            with QUERY_SECONDS.labels(SPARK).time():
-                return self._on_spark(query, limit, cancellation)
+            return with_keys(text, self._answer(text, limit, cancellation, caller))
 
     def plan(self, text: str, caller: Caller = OWNER) -> QueryPlan:
         """How a query would be answered."""
         names, plan = self.readable(text, caller)
-        if self.reader.answers_about(names):
-            relations, sql, steps = self.reader.plan(text, partial(can_read, caller, plan))
+        readable = partial(can_read, caller, plan)
+        if found := self._of_store(text, names, lambda: self.reader.plan(text, readable)):
+            relations, sql, steps = found
             return QueryPlan("store", list(relations), sql, steps)
         query = _StreamQuery(text, names, required_plan(plan), caller)
-        result, _ = self._run(query, Cancellation(), explain=True)
+        result, *_ = self._run(query, Cancellation(), explain=True)
         return QueryPlan("spark", sorted(names), text, str(result.rows[0][0]))
 
     def cancel(self, id: str, caller: Caller = OWNER) -> bool:
@@ -129,41 +129,76 @@ class QueryService:
     def close(self) -> None:
         self.pool.close()
 
-    # Streams and tables, on Spark
+    def _answer(
+        self, text: str, limit: int | None, cancellation: Cancellation, caller: Caller
+    ) -> Answer:
+        names, plan = self.readable(text, caller)
+        readable = partial(can_read, caller, plan)
+
+        def read() -> Answer:
+            with QUERY_SECONDS.labels(STORE).time():
+                return self.reader.sql(text, limit, cancellation, readable)
+
+        if found := self._of_store(text, names, read):
+            return found
+        query = _StreamQuery(text, names, required_plan(plan), caller)
+        with QUERY_SECONDS.labels(SPARK).time():
+            return self._on_spark(query, limit, cancellation)
+
+    def _of_store(self, text: str, names: set[str], read: Callable[[], T]) -> T | None:
+        """What the store answers; None if Spark is to answer: a query that is not over views alone,
+        or that uses SQL which is available in Spark only.
+        """
+        if not self.reader.answers_about(names):
+            return None
+        try:
+            return read()
+        except Unsupported:
+            # A function that is misspelt has a hint here, and Spark takes seconds to start.
+            if _calls(text) <= FUNCTIONS:
+                return None
+            raise
+
+    # Streams, tables, and what views cannot be asked otherwise, on Spark
 
     def _on_spark(
         self, query: _StreamQuery, limit: int | None, cancellation: Cancellation
     ) -> Answer:
-        result, known = self._run(query, cancellation)
-        columns = {column.name: ColumnInfo(column.type, True) for column in result.columns}
+        result, known, estimate = self._run(query, cancellation)
+        columns = {c.name: _column_info(c.type, estimate) for c in result.columns}
         rows = [dict(zip(columns, row, strict=True)) for row in result.rows]
         cut = limit is not None and len(rows) > limit
         return Answer(rows[:limit], known, columns, result.truncated and not cut)
 
     def _run(
         self, query: _StreamQuery, cancellation: Cancellation, *, explain: bool = False
-    ) -> tuple[QueryResult, dict[str, AsOf]]:
-        """The result of Spark, and the position of each stream and view in it."""
+    ) -> tuple[QueryResult, dict[str, AsOf], Approximation | None]:
+        """The result of Spark, the position of each stream and view in it, and the largest error of
+        the views' columns.
+        """
         plan, caller = query.plan, query.caller
         _reject_carried(plan, query.names)
         with tempfile.TemporaryDirectory(dir=self._scratch()) as folder:
             sql, versions = _translate(query.text)
             check_reads(caller, plan, {name for name, _, _ in versions.values()})
             relations, positions = self._relations(query, versions, Path(folder))
-            views, known = self._views(query, Path(folder))
+            views, known, estimate = self._views(query, Path(folder))
             known |= {n: _as_of(at) for n, at in positions.items() if n.lower() in query.names}
             relations = [*relations, *views]
             relations = [_hidden_from(caller, plan, relation) for relation in relations]
             functions = self.project.functions_file
             path = str(functions) if functions else None
             request = QueryRequest(sql, relations, path, explain)
-            return self.pool.run(request, cancellation, caller.user), known
+            return self.pool.run(request, caller.user, cancellation), known, estimate
 
-    def _views(self, query: _StreamQuery, folder: Path) -> tuple[list[Relation], dict[str, AsOf]]:
-        """The views that are queried together with streams, as files of one snapshot each, with
-        their positions.
+    def _views(
+        self, query: _StreamQuery, folder: Path
+    ) -> tuple[list[Relation], dict[str, AsOf], Approximation | None]:
+        """The views of the query, as files of one snapshot each, with their positions and the
+        largest error of their columns.
         """
         relations, known = list[Relation](), dict[str, AsOf]()
+        estimates: list[Approximation | None] = []
         for view in [v.name for v in query.plan.views if v.name.lower() in query.names]:
             table, columns, streams = self.reader.table(view)
             path = folder / f"view{len(relations)}.arrow"
@@ -172,7 +207,8 @@ class QueryService:
             ddl = ", ".join(f"`{c.name}` {_SPARK_TYPES.get(c.type, c.type)}" for c in columns)
             relations.append(Relation(view, kind="arrow_file", paths=[str(path)], schema_ddl=ddl))
             known |= {f"{view} ({stream})": of for stream, of in streams.items()}
-        return relations, known
+            estimates += [column.estimate for column in columns]
+        return relations, known, largest_error(estimates)
 
     def _scratch(self) -> Path:
         path = self.layout.work("query")
@@ -210,6 +246,15 @@ def _hidden_from(caller: Caller, plan: Plan, relation: Relation) -> Relation:
     return msgspec.structs.replace(relation, hidden=True)
 
 
+def _column_info(type: str, estimate: Approximation | None) -> ColumnInfo:
+    """A column that Spark has computed: from which columns is not known, so each of them may have
+    the largest error.
+    """
+    if estimate is None:
+        return ColumnInfo(type, True)
+    return ColumnInfo(type, False, estimate.error, estimate.of)
+
+
 def _as_of(position: Position) -> AsOf:
     return AsOf(0, [], list(position.offsets), None, None, None)
 
@@ -219,7 +264,7 @@ def _reject_carried(plan: Plan, names: set[str]) -> None:
     carried = [derived.name for derived in plan.derived if derived.carry]
     if queried := [name for name in carried if name.lower() in names]:
         raise BadQuery(
-            f"stream '{queried[0]}' is carried from event to event, and only views read it",
+            f"stream '{queried[0]}' is stateful and can be read only by views",
             hint="query a view over it, or use OVER on the stream that it reads.",
         )
 
@@ -243,6 +288,12 @@ def _names(text: str, text_max: int) -> set[str]:
         }
     except Exception:
         return set()
+
+
+def _calls(text: str) -> set[str]:
+    """The functions of a query that sqlglot does not know, in lower case."""
+    trees = Headrace().parse(text.strip().rstrip(";"))
+    return {c.name.lower() for tree in trees if tree for c in tree.find_all(exp.Anonymous)}
 
 
 def _words(text: str) -> frozenset[str]:

@@ -200,8 +200,8 @@ def _derived(plan: Plan, name: str) -> DerivedPlan:
     found = next(derived for derived in plan.derived if derived.name == name)
     if found.carry:
         raise Unsupported(
-            f"rules '{name}' read a stream that is carried from event to event",
-            hint="only views read such a stream; apply the rules before the carried step.",
+            f"rules '{name}' cannot be tested: they read a stateful stream",
+            hint="only views can read such a stream; apply the rules before the stateful step.",
         )
     return found
 

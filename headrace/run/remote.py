@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 
-from headrace.api.client import TOKEN_VARIABLE, Remote
+from headrace.api.client import TOKEN_VARIABLE, RemoteService
 from headrace.api.tls import trusting_context
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.run.lock import running_token
 
 
-def remote_of(project: Project, url: str, token: str | None = None) -> Remote:
+def remote_of(project: Project, url: str, token: str | None = None) -> RemoteService:
     """The client of the instance at a URL. The token is the argument, that of the environment, or
     the one in the state folder.
     """
@@ -24,4 +24,4 @@ def remote_of(project: Project, url: str, token: str | None = None) -> Remote:
     verify = (
         trusting_context(str(project.folder / certificate)) if url.startswith("https:") else None
     )
-    return Remote(url, token, verify=verify)
+    return RemoteService(url, token, verify=verify)

@@ -130,7 +130,7 @@ class LocalRuleService:
             ended = mutes.unmute(db, found.name, keys, self.store.clock())
         if not ended:
             known = "; ".join(mute.values or "the whole rule" for mute in found.mutes)
-            hint = f"its mutes are: {known or 'none'}."
+            hint = f"active mutes: {known or 'none'}."
             raise NotFound(f"rule '{found.name}' is not muted for these keys", hint=hint)
         return [_muted(found.name, mute) for mute in ended]
 
@@ -141,7 +141,7 @@ class LocalRuleService:
             if key not in columns:
                 raise BadRequest(
                     f"'{key}' is not a column of rule '{name}'",
-                    hint=f"it has: {', '.join(columns)}.",
+                    hint=f"available columns: {', '.join(columns)}.",
                 )
 
     def alerts(self, wanted: AlertFilter) -> Alerts:

@@ -31,7 +31,7 @@ class RunningQueries:
         with self._lock:
             if (user, id) in self._queries:
                 raise BadRequest(
-                    f"a query with the id '{id}' is running", hint="choose another one."
+                    f"a query with the id '{id}' is already running", hint="choose another id."
                 )
             self._queries[user, id] = cancellation
         try:

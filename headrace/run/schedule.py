@@ -24,6 +24,7 @@ from headrace.core.problems import Problem, ProblemKey, Problems, reason_of
 from headrace.core.report import Report
 from headrace.core.rule import shown_name
 from headrace.core.time import SECOND, Clock, now_us
+from headrace.core.watchdog import Watchdog
 from headrace.core.worker import Worker, problems_of
 from headrace.define.settings import Settings
 from headrace.log.protocol import LogWriter
@@ -35,6 +36,7 @@ from headrace.spark.jobs import POLL_S, BatchJobs
 TICK_S = 0.1
 STOP_WAIT_S = 2.0  # before `stop` cancels the running step
 TIDY_US = 60 * SECOND
+_STEPS = {"archive": "the archive step", "batch": "the batch build", "tidy": "the cleanup"}
 
 
 @dataclass(slots=True, eq=False)
@@ -72,10 +74,12 @@ class Schedule:
         tables: Tables | None = None,
         retention: Retention | None = None,
         jobs: BatchJobs | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self.pipelines, self.topics, self.settings = pipelines, topics, settings
         self.report, self.clock, self.tables = report, clock, tables
         self.retention, self._jobs, self._joined = retention, jobs, False
+        self._watchdog = watchdog or Watchdog()
         self.generations = 0
         self.events = 0
         self.differences: Counter[str] = Counter()  # by view
@@ -139,7 +143,7 @@ class Schedule:
         with self._lock:
             requests, self._requests = self._requests, []
         for request in requests:
-            reason = f"view '{request.view}' was not built: the project is stopping"
+            reason = f"view '{request.view}' was not built: the project is shutting down"
             request.done.set_exception(Unavailable(reason))
 
     def _turn(self) -> float:
@@ -175,22 +179,22 @@ class Schedule:
         self._each("tidy", lambda name, pipeline: pipeline.tidy(self.topics))
         if self.retention:
             key = ProblemKey("part", "ledger", "tidy")
-            self._attempt(key, "the ledger was not tidied", self.retention.remove_old)
+            self._attempt(key, "removing old alerts failed", self.retention.remove_old)
 
     def _each(self, what: str, action: Callable[[str, Pipeline], object]) -> None:
         for name, pipeline in self.pipelines.items():
-            failed = f"{what} of stream '{name}' failed"
+            failed = f"{_STEPS[what]} of stream '{name}' failed"
             self._attempt(ProblemKey("flow", name, what), failed, partial(action, name, pipeline))
             if self._stop.is_set():
                 return
 
     def _reload(self) -> None:
         """Reload each table as a step of its own, so that a failure does not affect the others."""
+        limit_us = self.settings.watchdog.archive_us
         for name in self._tables:
-            failed = f"table '{name}' was not reloaded"
-            self._attempt(
-                ProblemKey("table", name, "reload"), failed, partial(self._reload_one, name)
-            )
+            key, failed = ProblemKey("table", name, "reload"), f"table '{name}' was not reloaded"
+            with self._watchdog.step(key, f"the reload of table '{name}'", limit_us):
+                self._attempt(key, failed, partial(self._reload_one, name))
 
     def _reload_one(self, name: str) -> None:
         if self.tables and (version := self.tables.reload(name)):

@@ -17,7 +17,7 @@ from headrace.core.errors import BadProject, Unavailable
 from headrace.core.position import Position
 from headrace.define.definitions import StreamDefinition
 from headrace.define.layout import Layout
-from headrace.ingest.file_cursors import cursors_path
+from headrace.ingest.file_cursors import cursors_path, former_path, read_cursors
 from headrace.log.opening import find_reader, logs_in, open_reader
 from headrace.log.protocol import LogReader
 from headrace.master.version import MasterVersion, newest_version
@@ -25,7 +25,7 @@ from headrace.run.lock import holder
 from headrace.serving.opening import read_store, store_exists
 from headrace.serving.progress import read_offsets
 
-_HINT = "restore a complete backup with `headrace restore`; do not mix copies of parts."
+_HINT = "restore a complete backup with `headrace restore`; do not mix parts of several copies."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,27 @@ def check_state(layout: Layout, streams: Mapping[str, StreamDefinition]) -> None
 
 
 def _check_cursors(layout: Layout, name: str, definition: StreamDefinition) -> None:
-    """Without cursors a stream imports its files again, which is safe only if it has an id."""
-    if definition.source != "files" or definition.id is not None:
-        return
+    """Cursors of another time would skip lines, or import them again; without cursors a stream
+    imports its files again, which is safe only if it has an id.
+    """
     reader = find_reader(layout.log(name), written=False)
-    path = cursors_path(layout.ingest, name)
-    if reader and sum(reader.end().offsets) and not path.exists():
+    if definition.source != "files" or reader is None:
+        return
+    log, end = layout.log(name).folder, reader.end()
+    path, saved = cursors_path(log), read_cursors(log).end
+    if saved is not None and not Position.parse(saved) <= end:
         raise BadProject(
-            f"stream '{name}' has events, but the cursors of its files are missing: {path}",
+            f"the file cursors of stream '{name}' are newer than its log: {path}",
+            detail=f"they were saved when the log ended at {saved}; it ends at {end}, so lines of "
+            "its files would be lost.",
+            hint=_HINT,
+        )
+    found = path.exists() or former_path(layout.former_cursors, name).exists()
+    if definition.id is None and any(end.offsets) and not found:
+        raise BadProject(
+            f"stream '{name}' has events, but its file cursors are missing: {path}",
             detail="its files would be imported again, and each event would be counted twice.",
-            hint=f"{_HINT} To import all files again, write {{}} into it.",
+            hint=f"{_HINT} To import all files again, write {{}} into that file.",
         )
 
 
@@ -85,7 +96,7 @@ def inconsistencies(
     offsets = zip(first.offsets, archived.offsets, committed.offsets, last.offsets, strict=True)
     for partition, (start, in_master, in_store, end) in enumerate(offsets):
         if in_master < start:
-            problem = "the log starts after the end of the master, and records between are missing"
+            problem = "the log starts after the end of the master; the records between are missing"
             yield Inconsistency(stream, partition, (in_master, start), problem)
         for part, offset in (("master", in_master), ("store", in_store)):
             if end < offset:

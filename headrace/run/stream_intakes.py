@@ -9,7 +9,7 @@ from headrace.compile.passes import stream_plan
 from headrace.core.errors import NotFound
 from headrace.define.layout import Layout
 from headrace.define.project import Project
-from headrace.ingest.file_cursors import create_cursors
+from headrace.ingest.file_cursors import former_path, open_cursors
 from headrace.ingest.intake import Intake
 from headrace.log.opening import open_writer
 from headrace.log.protocol import LogWriter
@@ -41,7 +41,7 @@ class StreamIntakes:
         definition = known.get(stream.lower())
         if definition is None:
             names = ", ".join(self.project.streams) or "none"
-            raise NotFound(f"there is no stream '{stream}'", hint=f"there are: {names}.")
+            raise NotFound(f"there is no stream '{stream}'", hint=f"available streams: {names}.")
         if definition.name not in self.intakes:
             settings, layout = self.project.settings, Layout.of(self.project)
             partitions = stream_plan(definition, self.project).partitions
@@ -51,8 +51,9 @@ class StreamIntakes:
                 segment_bytes_max=settings.log.segment_bytes_max,
             )
             self.topics[definition.name] = topic
-            if definition.source == "files" and not sum(topic.end().offsets):
-                create_cursors(layout.ingest, definition.name)
+            if definition.source == "files":
+                former = former_path(layout.former_cursors, definition.name)
+                open_cursors(topic.folder, former, topic.end())
             self.intakes[definition.name] = Intake(
                 definition,
                 topic,

@@ -28,7 +28,7 @@ from headrace.run.history import declared_relations, table_relation, write_event
 from headrace.serving.stream_feed import EVENTS_MAX, StreamRow, StreamSource
 from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 
-RunQuery = Callable[[QueryRequest], QueryResult]
+RunQuery = Callable[[QueryRequest, str], QueryResult]  # for a user
 
 
 class StreamSources:
@@ -108,12 +108,12 @@ class SparkSource:
             relations = self._relations(path)
             path_of_functions = str(functions) if functions else None
             # A subscription can be resumed, so the query must be deterministic.
-            result = self.sources.run_query(
-                QueryRequest(self._sql, relations, path_of_functions, deterministic=True)
-            )
+            query = QueryRequest(self._sql, relations, path_of_functions, deterministic=True)
+            result = self.sources.run_query(query, self.known.user)
         if result.truncated:
             raise LimitReached(
-                f"an event of stream '{self.known.name}' has more than {len(result.rows)} rows",
+                f"an event of stream '{self.known.name}' produced more than {len(result.rows)} "
+                "rows",
                 hint="narrow the subscription with WHERE, or raise the setting query.rows_max.",
             )
         names = [column.name for column in result.columns]

@@ -1,5 +1,5 @@
 """Read the whole state and compare it with its checksums: the blocks of the log, the files of the
-master, and the databases.
+master, the databases, and the rows of the store.
 
 Each damaged file is reported with its offsets, and the rest is still read. Verifying changes
 nothing and may be done while the project runs. A repair writes damaged files of the master again
@@ -10,13 +10,14 @@ tests/run/test_verify.py damages each part.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from headrace.compile.plan import StreamPlan
-from headrace.core.address import FILE
+from headrace.core.address import FILE, StoreAddress
 from headrace.core.errors import CorruptLog, CorruptMaster, HeadraceError, NotFound, Unavailable
 from headrace.core.event import OFFSET
 from headrace.core.position import Interval
@@ -29,6 +30,7 @@ from headrace.master.version import MasterFile, newest_version
 from headrace.run.lock import RunLock
 from headrace.run.state_check import has_writer, inconsistencies
 from headrace.serving.catalog import read_plan
+from headrace.serving.damage import damages
 from headrace.serving.opening import read_store, store_exists
 from headrace.serving.sqlite_files import integrity_errors
 
@@ -102,20 +104,17 @@ def _verify(
             problem = f"{error.message}: {error.detail}"
             result = result.with_damage(Damage("log", str(error.origin), problem, name))
         result = _verify_master(result, layout, name, partitions, plans)
-    files = {"users": layout.access}
-    if layout.store.kind == FILE:  # PostgreSQL checks its own
-        files["store"] = layout.store.path
-    for part, path in files.items():
-        result = result.with_damage(*_verify_database(part, path))
-    return result
+    result = result.with_damage(*_verify_database("users", layout.access))
+    return result.with_damage(*_verify_store(layout.store))
 
 
 def _inconsistencies(
     layout: Layout, stream: str, partitions: int, reader: LogReader
 ) -> Iterator[Damage]:
     place = layout.log(stream).place
-    for found in inconsistencies(layout, stream, partitions, reader):
-        yield Damage("log", place, found.problem, stream, found.partition, found.offsets)
+    with suppress(CorruptMaster):  # which is reported with the master
+        for found in inconsistencies(layout, stream, partitions, reader):
+            yield Damage("log", place, found.problem, stream, found.partition, found.offsets)
 
 
 def _verify_log(result: VerifyResult, stream: str, reader: LogReader) -> VerifyResult:
@@ -179,8 +178,9 @@ def _inconsistency(file: MasterFile) -> str | None:
     if (metadata.num_rows, found) == (file.rows, Interval(file.first_offset, file.next_offset)):
         return None
     return (
-        f"expected {file.rows} records with offsets [{file.first_offset}, {file.next_offset}) by "
-        f"the Delta log, got {metadata.num_rows} with [{found.lower}, {found.upper})"
+        f"the Delta log lists {file.rows} records with offsets "
+        f"[{file.first_offset}, {file.next_offset}), but the file contains {metadata.num_rows} "
+        f"with offsets [{found.lower}, {found.upper})"
     )
 
 
@@ -192,6 +192,20 @@ def _repaired(layout: Layout, plan: StreamPlan | None, file: MasterFile, damage:
     except HeadraceError as error:
         return replace(damage, problem=f"{damage.problem}; not repaired: {error.message}")
     return replace(damage, repaired=True)
+
+
+def _verify_store(address: StoreAddress) -> Iterator[Damage]:
+    """What the database's own check finds, which PostgreSQL does itself; then damaged rows."""
+    damaged = list(_verify_database("store", address.path)) if address.kind == FILE else []
+    yield from damaged
+    if damaged or not store_exists(address):
+        return
+    try:
+        with read_store(address) as db:
+            for error in damages(db):
+                yield Damage("store", str(address), error.message)
+    except Unavailable as error:
+        yield Damage("store", str(address), error.message)
 
 
 def _verify_database(part: str, path: Path) -> Iterator[Damage]:

@@ -78,7 +78,7 @@ class LocalWatchService:
                 )
             if watch.until_us is not None and watch.until_us <= self.store.clock():
                 raise BadDefinition(
-                    f"{watch.said} ends at {iso(watch.until_us)}, which has passed",
+                    f"the end of {watch.said} is in the past: {iso(watch.until_us)}",
                     origin=watch.origin,
                 )
 

@@ -18,13 +18,13 @@ from contextlib import suppress
 import msgspec
 
 from headrace.api.client import error_of
-from headrace.api.errors import ErrorShape
+from headrace.api.errors import ErrorBody
 from headrace.core.errors import EngineFailed, LimitReached, Unavailable
 from headrace.core.time import SECOND
 from headrace.run.job import CheckResult, Names
 
 
-class Checker:
+class ProjectChecker:
     """Checks projects, one at a time, until it is stopped."""
 
     def __init__(self) -> None:
@@ -41,11 +41,11 @@ class Checker:
             found = msgspec.json.decode(lines[-1] if lines else b"", type=CheckResult)
         except msgspec.DecodeError as error:
             raise EngineFailed(
-                "the check of the project ended without a result",
+                "the project check exited without a result",
                 detail=printed[-500:].decode("utf-8", "replace").strip() or None,
             ) from error
         if found.names is None:
-            raise error_of(msgspec.convert(found.error, ErrorShape))
+            raise error_of(msgspec.convert(found.error, ErrorBody))
         return found.names
 
     def stop(self) -> None:
@@ -61,8 +61,8 @@ class Checker:
             printed = process.communicate(timeout=seconds_max)[0]
         except subprocess.TimeoutExpired as error:
             raise LimitReached(
-                f"the check of the project took more than {seconds_max:g} s",
-                hint="nothing was deployed; submit.check in server.toml allows it longer.",
+                f"the project check timed out after {seconds_max:g} seconds",
+                hint="nothing was deployed; raise submit.check in server.toml to allow more time.",
             ) from error
         finally:
             with self._changing:
@@ -71,13 +71,13 @@ class Checker:
                 _kill(process)
                 process.communicate()
         if self._stopped:
-            raise _stopping()
+            raise _shutting_down()
         return printed
 
     def _started(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         with self._changing:
             if self._stopped:
-                raise _stopping()
+                raise _shutting_down()
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -94,9 +94,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _stopping() -> Unavailable:
+def _shutting_down() -> Unavailable:
     return Unavailable(
-        "the server is stopping, and the project was not checked",
+        "the server is shutting down, and the project was not checked",
         detail="nothing has changed.",
         hint="retry when the server is running again.",
     )

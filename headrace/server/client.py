@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from headrace.api.client import TOKEN_VARIABLE, WORK_TIMEOUT, Remote
+from headrace.api.client import TOKEN_VARIABLE, WORK_TIMEOUT, RemoteService
 from headrace.api.tls import trusting_context, with_paths
 from headrace.core.errors import Unavailable
 from headrace.run.lock import running_token, running_url
@@ -41,7 +41,7 @@ class ServerAddress:
     def open(self) -> ServerRemote:
         return ServerRemote(self.url, self.token, verify=self._verify)
 
-    def open_job(self, job: str) -> Remote:
+    def open_job(self, job: str) -> RemoteService:
         """One job of the server, as a running project."""
         return JobRemote(self.url.rstrip("/") + _path(job, "/api"), self.token, verify=self._verify)
 
@@ -70,13 +70,13 @@ def find_server(url: str | None, home: Path | None) -> ServerAddress:
     return ServerAddress(running, token or running_token(found.layout), certificate)
 
 
-class JobRemote(Remote):
+class JobRemote(RemoteService):
     """A job of a server."""
 
     start_command = "headrace serve"
 
 
-class ServerRemote(Remote):
+class ServerRemote(RemoteService):
     """A server of jobs at a URL."""
 
     start_command = "headrace serve"

@@ -51,7 +51,7 @@ def failure_after(deaths: Sequence[Death], settings: SuperviseSettings, log: str
         return None
     seconds = (deaths[-1].at_us - deaths[0].at_us) / SECOND
     times = "once" if len(deaths) == 1 else f"{len(deaths)} times in {seconds:.0f} s"
-    return f"its process died {times}, last because {deaths[-1].why}; its log is {log}"
+    return f"the process died {times}, most recently because {deaths[-1].why}; its log is {log}"
 
 
 def note_death(db: sqlite3.Connection, job: str, death: Death) -> None:

@@ -21,7 +21,7 @@ from headrace.core.time import Clock, now_us
 from headrace.define.settings import load_settings
 from headrace.run.job import Names
 from headrace.run.launch_spec import LaunchSpec
-from headrace.server.checking import Checker
+from headrace.server.checking import ProjectChecker
 from headrace.server.commands import Command, CommandResult, execute, find
 from headrace.server.home import check_name
 from headrace.server.job_supervisor import SupervisorContext
@@ -72,7 +72,7 @@ class Domain:
     ) -> None:
         self.home, self.database, self.capacity = context.home, context.database, context.capacity
         self._command, self._limits, self._on_change = context.command, limits, on_change
-        self._clock, self._checker = clock, Checker()
+        self._clock, self._checker = clock, ProjectChecker()
 
     def stop(self) -> None:
         """Accept no more versions; a waiting submit gets an error."""

@@ -281,7 +281,7 @@ async def _log_refusal(
     """
     if answer.status_code != Forbidden.http_status:
         return
-    refused = audit_log.REFUSED, "the job refused it"
+    refused = audit_log.REFUSED, "the job refused the request"
     log = partial(api.access.log, actor_of(request), route.name, f"job:{job}", *refused)
     try:
         await api.quick.run(log)

@@ -3,7 +3,8 @@
 A file lock shows whether the process exists, its content which turn it has, and HTTP whether it
 responds. A process of another turn, or one that should not run, gets SIGTERM and after a timeout
 SIGKILL; one without heartbeat is killed; one that has exited is restarted by the rules of
-deaths.py. A new supervisor finds a running process and leaves it alone.
+deaths.py. A new supervisor finds a running process and leaves it alone. Whether a job that responds
+is well is taken from its own status.
 tests/server/test_job_supervisor.py runs it on real processes.
 """
 
@@ -20,25 +21,27 @@ from typing import Final, Literal, get_args
 import msgspec
 import structlog
 
-from headrace.core.errors import sentence_of
+from headrace.core.errors import Unavailable, sentence_of
 from headrace.core.time import SECOND, now_us
-from headrace.run.launch_spec import LaunchSpec, ensure_key
+from headrace.run.launch_spec import LaunchSpec, ensure_key, read_key
 from headrace.run.lock import LockHolder, holder, running_url
 from headrace.server.database import DomainDatabase
 from headrace.server.deaths import Death, failure_after, in_a_row, note_death, pause_us, read_deaths
 from headrace.server.home import Home
 from headrace.server.meters import DEATHS, STARTS
 from headrace.server.process import CommandLine, exit_reason, last_error, send_signal, start
-from headrace.server.proxy import JobProxy
+from headrace.server.proxy import JobHealth, JobProxy
 from headrace.server.records import Job, read_job, write_failure
 from headrace.server.resources import ServerCapacity
 from headrace.server.settings import SuperviseSettings
 
 POLL_S = 0.5
+HEALTH_S = 2.0  # a job reads its store for its status, so it is not requested at each poll
 SILENT: Final = "silent"
 JobState = Literal[
-    "starting", "running", "silent", "restarting", "stopping", "paused", "cancelled", "failed"
-]
+    "starting", "running", "degraded", "silent", "restarting", "stopping", "paused", "cancelled",
+    "failed",
+]  # fmt: skip
 STATES: tuple[JobState, ...] = get_args(JobState)
 _log = structlog.get_logger(__name__)
 
@@ -51,9 +54,10 @@ class JobSnapshot(msgspec.Struct, frozen=True):
     pid: int | None = None
     url: str | None = None
     restarts: bool = True  # whether a stopping job will be started again
+    problems: int = 0  # in its own status
 
 
-NOT_OBSERVED = JobSnapshot("starting", "the server has not checked it yet")
+NOT_OBSERVED = JobSnapshot("starting", "the server has not checked the job yet")
 
 
 @dataclass(slots=True)
@@ -64,6 +68,8 @@ class JobProcess:
     started_s: float
     heartbeat_s: float
     ready_s: float | None = None
+    health: JobHealth = JobHealth("starting")
+    health_s: float = 0.0  # when the health was requested
     stop_requested_s: float | None = None  # time of SIGTERM
     lock_released_s: float | None = None  # when the lock was free but the process still existed
     held: bool = False  # it has held the lock
@@ -129,7 +135,7 @@ class JobSupervisor:
                 self.reconcile()
                 self._last_failure = ""
             except Exception as error:
-                self._report_failure(f"checking it failed: {sentence_of(error)}")
+                self._report_failure(f"the server cannot check the job: {sentence_of(error)}")
             self._wake.wait(POLL_S)
 
     def _report_failure(self, failure: str) -> None:
@@ -137,7 +143,9 @@ class JobSupervisor:
         if failure != self._last_failure:
             _log.exception("checking a job failed", job=self.name)
         self._last_failure = failure
-        self.snapshot = msgspec.structs.replace(self.snapshot, reason=failure)
+        known = self.snapshot.state
+        state: JobState = "degraded" if known == "running" else known
+        self.snapshot = msgspec.structs.replace(self.snapshot, state=state, reason=failure)
 
     def reconcile(self) -> None:
         """Compare the process with the desired state, and take the next step."""
@@ -177,13 +185,21 @@ class JobSupervisor:
             self._on_missed_heartbeat(process, found, url, now - process.heartbeat_s)
 
     def _on_heartbeat(self, process: JobProcess, pid: int, url: str) -> None:
-        process.heartbeat_s, reason = self._context.clock(), ""
-        if process.ready_s is None:
-            ready, reason = self._context.proxy.ready(url)
-            process.ready_s = process.heartbeat_s if ready else None
-        self.snapshot = JobSnapshot(
-            "running" if process.ready_s is not None else "starting", reason, pid, url
-        )
+        now = process.heartbeat_s = self._context.clock()
+        if process.ready_s is None or now - process.health_s >= HEALTH_S:
+            process.health, process.health_s = self._health(process, url), now
+        health = process.health
+        if process.ready_s is None and health.state in ("running", "degraded"):
+            process.ready_s = now
+        problems = len(health.problems)
+        self.snapshot = JobSnapshot(health.state, health.explanation, pid, url, problems=problems)
+
+    def _health(self, process: JobProcess, url: str) -> JobHealth:
+        try:
+            return self._context.proxy.health(self.name, url, read_key(self._layout))
+        except Unavailable as error:
+            reason = f"its status is not available: {error.message}"
+            return JobHealth("starting" if process.ready_s is None else "degraded", reason)
 
     def _on_missed_heartbeat(
         self, process: JobProcess, found: LockHolder, url: str | None, idle_s: float
@@ -205,7 +221,7 @@ class JobSupervisor:
             send_signal(self._layout, found, signal.SIGTERM)
         elif (now - process.stop_requested_s) * SECOND >= self._context.settings.stop_us:
             send_signal(self._layout, found, signal.SIGKILL)
-        reason = "it is restarted for a change" if job.should_run else f"it is {job.desired}"
+        reason = "it is being restarted" if job.should_run else f"it is {job.desired}"
         self.snapshot = JobSnapshot("stopping", reason, found.pid, restarts=job.should_run)
 
     # The process does not exist
@@ -235,7 +251,7 @@ class JobSupervisor:
             if (now - self._process.lock_released_s) * SECOND >= self._context.settings.stop_us:
                 child.kill()  # one of its threads does not end
             self.snapshot = JobSnapshot(
-                "stopping", "its process is ending", child.pid, restarts=job.should_run
+                "stopping", "its process is exiting", child.pid, restarts=job.should_run
             )
             return
         late_s = now - self._process.started_s

@@ -28,6 +28,7 @@ class JobMetrics:
     name: str
     state: str
     heartbeat_age_s: float | None = None  # None while there is no process
+    problems: int = 0  # in its own status
 
 
 def exposition(jobs: Sequence[JobMetrics]) -> bytes:
@@ -51,13 +52,24 @@ class _Jobs(Collector):
             "headrace_job_running",
             "1 while a job that is not cancelled answers and takes events, else 0",
             "job_name",
-            {j.name: j.state == "running" for j in self._jobs if j.state != CANCELLED},
+            {
+                job.name: job.state in ("running", "degraded")
+                for job in self._jobs
+                if job.state != CANCELLED
+            },
+        )
+        responding = [job for job in self._jobs if job.heartbeat_age_s is not None]
+        yield _gauge(
+            "headrace_job_problems",
+            "problems in a job's own status, while there is a process",
+            "job_name",
+            {job.name: job.problems for job in responding},
         )
         yield _gauge(
             "headrace_job_heartbeat_age_seconds",
             "time since a job's process answered last, while there is one",
             "job_name",
-            {job.name: job.heartbeat_age_s for job in self._jobs},
+            {job.name: job.heartbeat_age_s for job in responding},
         )
         build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("headrace_build", "the version that runs", value=build)

@@ -1,4 +1,5 @@
-"""The reverse proxy to jobs: all requests of the server to jobs, for heartbeats and for callers.
+"""The reverse proxy to jobs: all requests of the server to jobs, for heartbeats, for their health
+and for callers.
 
 Bodies and responses are streamed, and events of a subscription at once, as long as the caller may
 read them. Hop-by-hop headers are dropped. Each job has its own connection pool, so that a job that
@@ -10,9 +11,10 @@ tests/server/test_proxy.py forwards to a real server.
 from __future__ import annotations
 
 import hmac
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Literal
 
 import httpx
 import msgspec
@@ -20,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from headrace.access.caller import Caller
+from headrace.access.caller import Caller, Permission
 from headrace.access.delegation import (
     DELEGATED_SCHEME,
     SIGNATURE_HEADER,
@@ -28,13 +30,17 @@ from headrace.access.delegation import (
     request_line,
     response_signature,
 )
+from headrace.access.operation import Operation
+from headrace.access.user import LOCAL
 from headrace.api.client import WORK_TIMEOUT
-from headrace.api.errors import ErrorShape
+from headrace.api.errors import ErrorBody
 from headrace.api.security import SAFE_METHODS
 from headrace.core.errors import Overloaded, Unavailable
+from headrace.core.problems import Problem
 from headrace.core.time import now_us
 
 HEARTBEAT_S_MAX = 5.0
+_STATUS = "/v1/status"
 _CONNECTIONS = httpx.Limits(max_connections=512, max_keepalive_connections=64)
 _WAIT_S_MAX = 1.0  # for a free connection
 # Hop-by-hop headers (RFC 9110, 7.6.1), and those that this server sets itself.
@@ -63,11 +69,27 @@ class ProxyRequest:
     still_allowed: Callable[[], bool] = lambda: True
 
 
+class JobHealth(msgspec.Struct, frozen=True):
+    """The state and the problems of a job, as its own status has them."""
+
+    state: Literal["starting", "running", "degraded", "stopping"]
+    reason: str = ""
+    problems: list[Problem] = []
+
+    @property
+    def explanation(self) -> str:
+        """Why it is in this state, or what is slow or behind while it is running."""
+        return self.reason or "; ".join(problem.message for problem in self.problems)
+
+
 class JobProxy:
     """Requests to the jobs of a server."""
 
     def __init__(self) -> None:
-        self._heartbeats = httpx.Client(trust_env=False, timeout=HEARTBEAT_S_MAX)
+        # On one machine, compressing a response takes longer than sending it.
+        self._heartbeats = httpx.Client(
+            trust_env=False, timeout=HEARTBEAT_S_MAX, headers={"Accept-Encoding": "identity"}
+        )
         self._clients: dict[str, httpx.AsyncClient] = {}  # by the names of jobs
 
     def close(self) -> None:
@@ -95,17 +117,24 @@ class JobProxy:
         answer = self._get(url + "/livez")
         return answer is not None and answer.is_success
 
-    def ready(self, url: str) -> tuple[bool, str]:
-        """Readiness: whether the job answers queries, and if not, why."""
-        answer = self._get(url + "/readyz")
-        if answer is None:
-            return False, "it is starting"
-        return answer.is_success, "" if answer.is_success else _message(answer.content)
-
-    def _get(self, url: str) -> httpx.Response | None:
-        """Request a public route; None if there is no response."""
+    def health(self, job: str, url: str, key: bytes) -> JobHealth:
+        """The job's own status; Unavailable if it does not respond with one."""
+        caller = Caller(LOCAL, "", job, (Permission.of(Operation.READ, f"job:{job}"),))
+        text = delegated_token(caller, request_line("GET", _STATUS.encode()), key, now_us())
+        answer = self._get(url + _STATUS, delegation_headers(text))
+        if answer is None or not _signed(answer, text, key):
+            raise Unavailable("it did not respond")
+        if not answer.is_success:
+            raise Unavailable(_message(answer))
         try:
-            return self._heartbeats.get(url)
+            return msgspec.json.decode(answer.content, type=JobHealth)
+        except msgspec.DecodeError as error:
+            raise Unavailable(f"the response is not a status: {error}") from error
+
+    def _get(self, url: str, headers: Sequence[tuple[bytes, bytes]] = ()) -> httpx.Response | None:
+        """None if there is no response."""
+        try:
+            return self._heartbeats.get(url, headers=headers)
         except httpx.HTTPError:
             return None
 
@@ -143,9 +172,7 @@ class JobProxy:
                 detail="the request may have been executed.",
                 hint="events with an id can be sent again.",
             ) from error
-        if hmac.compare_digest(
-            answer.headers.get(SIGNATURE_HEADER, ""), response_signature(text, key)
-        ):
+        if _signed(answer, text, key):
             return ProxiedResponse(answer, proxied.still_allowed)
         await answer.aclose()
         return None
@@ -178,11 +205,17 @@ async def _parts(answer: httpx.Response, still_allowed: Callable[[], bool]) -> A
         yield part
 
 
-def _message(content: bytes) -> str:
+def _signed(answer: httpx.Response, text: str, key: bytes) -> bool:
+    """Whether the job has signed its response to a delegated token."""
+    signature = answer.headers.get(SIGNATURE_HEADER, "")
+    return hmac.compare_digest(signature, response_signature(text, key))
+
+
+def _message(answer: httpx.Response) -> str:
     try:
-        return msgspec.json.decode(content, type=ErrorShape).message
+        return msgspec.json.decode(answer.content, type=ErrorBody).message
     except msgspec.DecodeError:
-        return "it is not ready"
+        return f"it responded with status {answer.status_code}"
 
 
 def _forwarded_headers(headers: Iterable[tuple[bytes, bytes]]) -> Pairs:

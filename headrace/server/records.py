@@ -141,7 +141,7 @@ def read_version(db: sqlite3.Connection, job: str, number: int) -> JobVersion:
     if number not in known:
         raise NotFound(
             f"job '{job}' has no version {number}",
-            hint=f"there are: {', '.join(map(str, sorted(known))) or 'none'}.",
+            hint=f"available versions: {', '.join(map(str, sorted(known))) or 'none'}.",
         )
     return known[number]
 

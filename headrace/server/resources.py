@@ -72,8 +72,8 @@ class ServerCapacity(msgspec.Struct, frozen=True):
         memory = self.memory - sum(memory_bytes(other.memory) for other in others)
         if resources.cores_on_server > cores or needed > memory:
             raise Conflict(
-                f"the job needs {_amount(resources.cores_on_server, needed)}, "
-                f"and {_amount(max(cores, 0), max(memory, 0))} are free",
+                f"the job requests {_amount(resources.cores_on_server, needed)}, "
+                f"but only {_amount(max(cores, 0), max(memory, 0))} are free",
                 detail=f"the server has {_amount(self.cores, self.memory)}.",
                 hint="request less, pause or cancel another job, or raise [room] in server.toml.",
             )
@@ -81,14 +81,14 @@ class ServerCapacity(msgspec.Struct, frozen=True):
     def _check_names(self, resources: JobResources) -> None:
         if missing := sorted(set(resources.tags) - set(self.tags)):
             raise Conflict(
-                f"the job requires a server with {_quoted(missing)}, which this one does not have",
-                detail=f"its tags are {_quoted(sorted(self.tags)) or 'none'}.",
+                f"the job requires tags that this server does not have: {_quoted(missing)}",
+                detail=f"the server's tags are {_quoted(sorted(self.tags)) or 'none'}.",
                 hint="see room.tags in server.toml.",
             )
         if resources.pool and resources.pool not in self.pools:
             raise Conflict(
                 f"there is no Spark pool '{resources.pool}'",
-                detail=f"the pools are {_quoted(sorted(self.pools)) or 'none'}.",
+                detail=f"available pools: {_quoted(sorted(self.pools)) or 'none'}.",
                 hint="see room.pools in server.toml.",
             )
 

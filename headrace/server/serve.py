@@ -96,7 +96,7 @@ def _lock_home(home: Home) -> Iterator[RunLock]:
     except AlreadyRunning as error:
         url = running_url(home.layout)
         raise AlreadyRunning(
-            f"a server of {home.folder} is already running" + (f" at {url}" if url else ""),
+            f"a server is already running in {home.folder}" + (f", at {url}" if url else ""),
             hint="use that server, or give another folder with --home.",
         ) from error
     try:

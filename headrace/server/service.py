@@ -109,10 +109,12 @@ class ServerService:
     def metrics(self) -> bytes:
         with self.domain.database.read() as db:
             names = [job.name for job in jobs(db)]
-        watch = self.supervisor
-        return exposition(
-            [JobMetrics(n, watch.snapshot(n).state, watch.heartbeat_age_s(n)) for n in names]
-        )
+        return exposition([self._job_metrics(name) for name in names])
+
+    def _job_metrics(self, name: str) -> JobMetrics:
+        found = self.supervisor.snapshot(name)
+        age_s = self.supervisor.heartbeat_age_s(name)
+        return JobMetrics(name, found.state, age_s, found.problems)
 
     def status(self) -> DomainStatus:
         with self.domain.database.read() as db:

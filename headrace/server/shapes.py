@@ -36,14 +36,16 @@ class JobStatus(msgspec.Struct, frozen=True):
     pid: int | None = None
     deaths: int = 0
     last_death: LastDeath | None = None
+    problems: int = 0  # in its own status, while its process responds
 
     @staticmethod
     def of(job: Job, snapshot: JobSnapshot, deaths: list[Death]) -> JobStatus:
         known = job.desired, job.version, job.owner, job.place, job.submitted_at, job.changed_at
         last = LastDeath(iso(deaths[-1].at_us), deaths[-1].why) if deaths else None
         return JobStatus(
-            job.name, snapshot.state, snapshot.reason, *known, snapshot.pid, len(deaths), last
-        )
+            job.name, snapshot.state, snapshot.reason, *known, snapshot.pid, len(deaths), last,
+            snapshot.problems,
+        )  # fmt: skip
 
 
 class JobList(msgspec.Struct, frozen=True):

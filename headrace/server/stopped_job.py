@@ -37,7 +37,7 @@ from headrace.serving.answer import Answer
 from headrace.serving.opening import store_exists
 
 JOB_STATE = "X-Headrace-Job"
-_RESTARTING = frozenset({"starting", "running", SILENT, "restarting", "stopping"})
+_RESTARTING = frozenset({"starting", "running", "degraded", SILENT, "restarting", "stopping"})
 
 
 def reported_state(snapshot: JobSnapshot) -> str:
@@ -65,7 +65,7 @@ def unavailable(job: str, snapshot: JobSnapshot) -> HeadraceError:
     return Unavailable(
         f"job '{job}' is {snapshot.state}",
         detail=f"{snapshot.reason}; {detail}" if snapshot.reason else detail,
-        hint=f"`headrace job show {job}` says more.",
+        hint=f"see `headrace job show {job}`.",
     )
 
 
@@ -81,7 +81,8 @@ class StoppedJobService(Offline):
     ) -> Answer:
         """Over views alone, because streams need Spark."""
         _, plan = self.query_service.readable(text, caller)
-        return self.query_service.reader.sql(text, limit, readable=partial(can_read, caller, plan))
+        readable = partial(can_read, caller, plan)
+        return self.with_behind(self.query_service.reader.sql(text, limit, readable=readable))
 
     def functions(self) -> tuple[FunctionDefinition, ...]:
         """Empty: the functions of functions.py are known only when it is run."""
@@ -102,6 +103,7 @@ class StoppedJobHandler:
             "quick": Threads(QUICK_THREADS),
             "slow": Threads(SLOW_THREADS),
             "queries": FairThreads(),
+            "reads": FairThreads(),
         }
 
     async def answer(

@@ -167,8 +167,8 @@ def read_alert(db: Transaction, id: str) -> Alert:
     like = _read(db, "WHERE id >= ?1 AND id < ?1 || 'g' LIMIT 2", [id])
     exact = [alert for alert in like if alert.id == id]
     if len(exact or like) != 1:
-        several = "several alerts begin with" if like else "there is no alert"
-        raise NotFound(f"{several} '{id[:64]}'")
+        problem = "more than one alert id begins with" if like else "there is no alert"
+        raise NotFound(f"{problem} '{id[:64]}'")
     (found,) = exact or like
     return msgspec.structs.replace(found, deliveries=deliveries(db, found.rule, found.id))
 

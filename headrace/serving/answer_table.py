@@ -10,6 +10,7 @@ tests/api/test_sql_routes.py that all forms agree.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,8 @@ from headrace.serving.answer import Answer
 from headrace.serving.value_types import TIMESTAMP, value_type
 
 EDGES = ("start", "end")
+_FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
 
 
 def typed_rows(answer: Answer) -> list[dict[str, Any]]:
@@ -54,6 +57,16 @@ def flat_rows(answer: Answer) -> Iterator[list[Any]]:
 
 def _edges(window: dict[str, Any] | None) -> tuple[Any, ...]:
     return tuple(window[edge] if window else None for edge in EDGES)
+
+
+def csv_text(text: str) -> str:
+    """Escapes a text that a spreadsheet would evaluate as a formula.
+
+    >>> [csv_text(text) for text in ("=1+1", "-1.5", "-1+1", "a=b")]
+    ["'=1+1", '-1.5', "'-1+1", 'a=b']
+    """
+    formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if formula else text
 
 
 def arrow_table(answer: Answer) -> Any:

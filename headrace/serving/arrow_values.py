@@ -1,7 +1,5 @@
-"""The Arrow types of the reading engine, and their plain forms.
+"""The Arrow types of the reading engine, which has timestamps without a time zone, all in UTC.
 
-The engine has timestamps without a time zone, all in UTC. In plain form times and dates are
-numbers, also within lists and objects: Python has no times outside the years 1 to 9999.
 tests/serving/test_arrow_values.py has one of each.
 """
 
@@ -28,26 +26,6 @@ def engine_type(type: str) -> pa.DataType:
     return _SCALARS["VOID"] if type == "VOID" else arrow_of(Type.of(type), _SCALARS)
 
 
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column with times and dates as numbers."""
-    wanted = _plain(column.type)
-    return column if wanted == column.type else column.cast(wanted)
-
-
-def _plain(type: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(type):
-        return pa.int64()
-    if pa.types.is_date32(type):
-        return pa.int32()
-    if pa.types.is_list(type):
-        return pa.list_(_plain(type.value_type))
-    if pa.types.is_map(type):
-        return pa.map_(_plain(type.key_type), _plain(type.item_type))
-    if pa.types.is_struct(type):
-        return pa.struct([(field.name, _plain(field.type)) for field in type])
-    return type
-
-
 def shown_type(type: pa.DataType) -> Type:
     """The type of an Arrow column, for showing its values."""
     if pa.types.is_list(type):
@@ -60,4 +38,6 @@ def shown_type(type: pa.DataType) -> Type:
         return Type.decimal_of(type.precision, type.scale)
     if pa.types.is_timestamp(type):
         return Type("TIMESTAMP" if type.tz else "TIMESTAMP_NTZ")
+    if pa.types.is_null(type):
+        return Type("VOID")
     return Type(next(name for name, known in _SCALARS.items() if known == type))

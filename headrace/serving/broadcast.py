@@ -132,7 +132,7 @@ class Broadcast:
 
     def _check_open(self) -> None:
         if self._stop.is_set():
-            raise Unavailable("the project is stopping")
+            raise Unavailable("the project is shutting down")
         if self.subscribers_count >= self.connections_max:
             raise Overloaded(
                 f"more than {self.connections_max} subscriptions are open",
@@ -164,7 +164,9 @@ class Broadcast:
         with self.lock:
             self._stop.set()
             for topic in self.topics.values():
-                _send_last(topic, SubscriptionEvent(END, {"reason": "the project is stopping"}))
+                _send_last(
+                    topic, SubscriptionEvent(END, {"reason": "the project is shutting down"})
+                )
             for thread in self._threads.values():
                 thread.wakeup.set()
             workers = self.workers
@@ -189,6 +191,7 @@ class Broadcast:
         if self._stop.is_set():
             return None
         began = time.monotonic()
+        thread.due_us = 0  # at once, if this refresh fails
         thread.due_us = due = self.refresh_lane(lane)
         with self.lock:
             if all(topic.lane != lane for topic in self.topics.values()):

@@ -2,8 +2,8 @@
 
 The state of a key after the boundary is a row of the speed table, or that of the generation if the
 key had no event since. States are written in the transaction of the epoch or promotion that
-computed them, together with its rows. An empty state means that nothing is kept for a key any more,
-and SET_ASIDE that the search for a pattern was given up.
+computed them, together with its rows, and have a checksum. An empty state means that nothing is
+kept for a key any more, and SET_ASIDE that the search for a pattern was given up.
 
 `_disorder` stores where events arrived out of order, by the newest group concerned. While
 `provisional` is 1, speed's rows are not consistent with the generation, and speed computes them
@@ -13,21 +13,23 @@ again from the boundary in its next epoch. tests/serving/test_carried.py checks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from headrace.compile.plan import ViewPlan
 from headrace.core.pattern import SET_ASIDE
+from headrace.serving.checksums import check, checksum_of
 from headrace.serving.database import Transaction
 from headrace.serving.store import NOW, CarriedEpoch, StateRow
 
 _COLUMNS = (
-    "(_key TEXT PRIMARY KEY, _time INTEGER, _seq INTEGER, _state BLOB, _timer INTEGER) "
-    "WITHOUT ROWID"
+    "(_key TEXT PRIMARY KEY, _time INTEGER, _seq INTEGER, _state BLOB, _timer INTEGER, "
+    "_checksum INTEGER) WITHOUT ROWID"
 )
 
 
 _UPSERT = (
     "ON CONFLICT (_key) DO UPDATE SET _time = excluded._time, _seq = excluded._seq, "
-    "_state = excluded._state, _timer = excluded._timer"
+    "_state = excluded._state, _timer = excluded._timer, _checksum = excluded._checksum"
 )
 _IS_SET_ASIDE = f"_state = x'{SET_ASIDE.hex()}'"
 
@@ -75,7 +77,8 @@ def read_states(
         found = {row[0]: row for table in tables for row in db.execute(f"SELECT * FROM {table}")}
     else:
         found = _read_some(db, tables, keys, due_us)
-    return [row for row in found.values() if row[3]]
+    states = (checked_state(plan.name, *row) for row in found.values())
+    return [state for state in states if state[3]]
 
 
 def set_aside_keys(db: Transaction, plan: ViewPlan) -> list[tuple[str, int]]:
@@ -101,14 +104,14 @@ def count_states(db: Transaction, plan: ViewPlan) -> int:
 
 def _read_some(
     db: Transaction, tables: Sequence[str], keys: Sequence[str], due_us: int | None
-) -> dict[str, StateRow]:
+) -> dict[str, Sequence[Any]]:
     due = [
         key
         for table in tables
         for (key,) in db.execute(f"SELECT _key FROM {table} WHERE _timer <= ?", (due_us,))
     ]
     listed, wanted = db.listed([*keys, *due])
-    found: dict[str, StateRow] = {}
+    found: dict[str, Sequence[Any]] = {}
     for table in tables:
         rows = db.execute(
             f"SELECT s.* FROM ({listed}) AS k CROSS JOIN {table} AS s WHERE s._key = k.value",
@@ -177,4 +180,17 @@ def consistent_up_to(db: Transaction, version: str, group: int) -> bool:
 
 
 def _put(db: Transaction, table: str, states: Iterable[StateRow]) -> None:
-    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?) {_UPSERT}", states)
+    rows = [(*state, state_checksum(*state)) for state in states]
+    db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?) {_UPSERT}", rows)
+
+
+def state_checksum(key: str, time: int, seq: int, state: bytes, timer: int | None) -> int:
+    return checksum_of((key, time, seq, timer), state)
+
+
+def checked_state(
+    view: str, key: str, time: int, seq: int, state: bytes, timer: int | None, checksum: int | None
+) -> StateRow:
+    """A stored state; CorruptStore if it is not the one that was written."""
+    check(checksum, (key, time, seq, timer), state, f"a state of '{view}'")
+    return key, time, seq, state, timer

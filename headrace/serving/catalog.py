@@ -22,6 +22,7 @@ from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.runs import drop_version
 from headrace.serving.store import AuditResult, Change, Version, VersionState
+from headrace.serving.stored_json import decode_stored
 
 prepare_types(Plan, list[AuditResult])
 PLAN = "plan"  # the key in `_meta` of the deployed plan
@@ -41,7 +42,7 @@ def required_plan(plan: Plan | None) -> Plan:
 
 @lru_cache(maxsize=16)  # every read decodes the same plan
 def _decoded(text: str) -> Plan:
-    return msgspec.json.decode(text, type=Plan)
+    return decode_stored(text, Plan)
 
 
 def read_versions(db: Transaction, stream: str) -> list[Version]:
@@ -63,7 +64,7 @@ def live_plan(db: Transaction, name: str) -> ViewPlan | None:
 
 @lru_cache(maxsize=1_000)  # every commit decodes the same plans
 def _decoded_view(text: str) -> ViewPlan:
-    return msgspec.json.decode(text, type=ViewPlan)
+    return decode_stored(text, ViewPlan)
 
 
 def deploy(db: Transaction, plan: Plan) -> list[Change]:
@@ -102,7 +103,7 @@ def _deploy_flow(db: Transaction, flow: FlowPlan) -> None:
     text = msgspec.json.encode(flow).decode()
     row = db.execute("SELECT plan FROM _streams WHERE name = ?", (flow.name,)).fetchone()
     if row:
-        before = msgspec.json.decode(row[0], type=FlowPlan)
+        before = decode_stored(row[0], FlowPlan)
         for old, new in zip(before.streams, flow.streams, strict=True):
             check_history(old, new)
         db.execute("UPDATE _streams SET plan = ? WHERE name = ?", (text, flow.name))
@@ -141,11 +142,11 @@ def check_history(old: StreamPlan, new: StreamPlan) -> None:
     ):
         return
     raise BadDefinition(
-        f"stream '{new.name}' has changed in a way that its history does not allow",
-        detail="columns can be added if they may be NULL; "
+        f"the new definition of stream '{new.name}' is incompatible with its stored events",
+        detail="nullable columns can be added; "
         "types, names, NOT NULL, FORMAT, FROM, DEFAULT, format, partitions, WATERMARK and "
-        "watermark.ahead stay.",
-        hint="give the new form another name, or put the old definition back.",
+        "watermark.ahead cannot be changed.",
+        hint="create a stream with another name, or restore the old definition.",
     )
 
 

@@ -25,7 +25,7 @@ from headrace.certified.types import duck_type
 from headrace.compile.plan import WINDOW, KeyPlan, OutputPlan, ViewPlan
 from headrace.compile.windows import Span
 from headrace.core.errors import BadRequest
-from headrace.core.schema import WHOLE, Type, nested
+from headrace.core.schema import WHOLE, Type
 from headrace.core.storage import decimal_text
 from headrace.core.time import DAY, from_iso
 
@@ -85,7 +85,7 @@ class Condition:
             case "STRING":
                 return text_literal(self.value)
             case type:
-                return f"CAST('{self.value}' AS {duck_type(type)})"
+                return f"CAST({text_literal(str(self.value))} AS {duck_type(type)})"
 
 
 # Types whose equal values have one stored form, so that a key can be computed from conditions.
@@ -172,31 +172,25 @@ def window_range(plan: ViewPlan, conditions: Iterable[Condition]) -> Span | None
 
 
 def _key_output(plan: ViewPlan, name: str) -> OutputPlan:
+    if found := plan.key_parameter(name):
+        return found
     output = plan.output(name)
-    if output is not None and _is_key(plan, output):
-        return output
-    known = [out.name for out in plan.outputs if _is_key(plan, out)]
-    if output is not None and output.key is not None and nested(output.type):
+    known = [out.name for out in plan.outputs if plan.key_parameter(out.name)]
+    if output is not None and output.type != WINDOW and (output.key or not plan.kept):
         raise BadRequest(
-            f"'{name}' is {output.type}, which a key parameter cannot express",
+            f"key '{name}' of type {output.type} is not supported as a parameter",
             hint=f"use SQL: SELECT * FROM {plan.name} WHERE …",
         )
     raise BadRequest(
         f"'{name}' is not a key of view '{plan.name}'",
-        detail=f"keys are: {', '.join(known) or 'none'}.",
+        detail=f"available keys: {', '.join(known) or 'none'}.",
     )
-
-
-def _is_key(plan: ViewPlan, output: OutputPlan) -> bool:
-    if output.type == WINDOW or nested(output.type):
-        return False
-    return not plan.kept or output.key is not None
 
 
 def _window_output(plan: ViewPlan) -> OutputPlan:
     output = next((out for out in plan.outputs if out.type == WINDOW), None)
     if output is None:
-        raise BadRequest(f"view '{plan.name}' has no window, which 'from' and 'to' require")
+        raise BadRequest(f"'from' and 'to' require a windowed view; '{plan.name}' has no window")
     return output
 
 
@@ -207,7 +201,7 @@ def _stored(output: OutputPlan, text: str | None) -> Any:
     try:
         match output.type:
             case "TINYINT" | "SMALLINT" | "INT" | "BIGINT":
-                return _integer(text)
+                return parse_integer(text)
             case "DOUBLE":
                 return float(text)
             case "FLOAT":
@@ -235,7 +229,7 @@ def _decimal(text: str, type: str) -> Decimal:
     return Context(prec=precision).quantize(Decimal(text), Decimal(1).scaleb(-scale))
 
 
-def _integer(text: str) -> int:
+def parse_integer(text: str) -> int:
     number = int(text)
     if not -(2**63) <= number < 2**63:
         raise ValueError("expected a 64-bit integer")

@@ -1,4 +1,6 @@
-"""`Store` on a database: each method is one transaction around functions of this package."""
+"""`Store` on a database: each method is one transaction around functions of this package; staging
+is a snapshot and a short transaction.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from headrace.compile.plan import Plan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import Clock, now_us
-from headrace.serving import carried, catalog, epochs, generations, progress, rules
+from headrace.serving import carried, catalog, epochs, generations, progress, rules, staging
 from headrace.serving.database import Database, Transaction
 from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.store import (
@@ -136,8 +138,11 @@ class DatabaseStore:
         values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
     ) -> StagedBuild:
+        with self.db.read() as db:
+            base = staging.read_base(db, version, full=full)
+        prepared = staging.prepare(base, rows, values)
         with self.db.write() as db:
-            return generations.stage(db, version, full, rows, values, after)
+            return staging.write_staged(db, prepared, after)
 
     def audit_staged(self, staged: StagedBuild, group: int, note: str = "") -> AuditResult:
         with self.db.read() as db:

@@ -115,12 +115,12 @@ def run(
     except duckdb.InterruptException as error:
         cancellation.check()
         raise LimitReached(
-            f"the query took longer than {seconds_max:g} s",
+            f"the query timed out after {seconds_max:g} seconds and was cancelled",
             hint="ask for fewer rows, or raise query.seconds_max.",
         ) from error
     except duckdb.OutOfMemoryException as error:
         raise LimitReached(
-            f"the query needs more than {_memory} of memory",
+            f"the query exceeded the memory limit of {_memory}",
             hint="ask for fewer rows or groups, or raise query.engine_memory.",
         ) from error
     except duckdb.Error as error:

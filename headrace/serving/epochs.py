@@ -43,8 +43,8 @@ def commit_epoch(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> b
         return False
     if epoch.lower != state.position:
         raise EngineFailed(
-            f"an epoch of stream '{epoch.stream}' begins at {epoch.lower}, "
-            f"but the store is at {state.position}"
+            f"an epoch of stream '{epoch.stream}' starts at {epoch.lower}, "
+            f"but the store has committed up to {state.position}"
         )
     versions = read_versions(db, epoch.stream)
     _check_current(epoch, state.generation, versions)
@@ -80,11 +80,14 @@ def _compact(db: Transaction, plan: ViewPlan, group: int) -> None:
 def _check_current(epoch: Epoch, generation: int, versions: Sequence[Version]) -> None:
     if epoch.generation != generation:
         raise Superseded(
-            f"{epoch.stream}: computed for generation {epoch.generation}, "
-            f"the newest is {generation}"
+            f"an epoch of '{epoch.stream}' was discarded: it was computed for generation "
+            f"{epoch.generation}, but the newest is {generation}"
         )
     if missing := [version.name for version in versions if version.id not in epoch.rows]:
-        raise Superseded(f"{epoch.stream}: computed before these were deployed: {missing}")
+        raise Superseded(
+            f"an epoch of '{epoch.stream}' was discarded: it was computed before these views were "
+            f"deployed: {', '.join(missing)}"
+        )
 
 
 def _group(db: Transaction, epoch: Epoch, group_us: int, now_us: int) -> int:

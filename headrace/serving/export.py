@@ -1,8 +1,9 @@
 """Exports all rows of a view to a file: Parquet, CSV, or a table of SQLite or DuckDB.
 
 A window is two columns, as in every table of an answer. Parquet and DuckDB have the types of the
-answer. In CSV lists and objects are JSON and bytes base64; SQLite has neither times nor decimals,
-so there they are texts too. tests/serving/test_export.py reads each file back.
+answer. In CSV lists and objects are JSON and bytes base64, and text that a spreadsheet would
+evaluate is escaped, because the sender of events is not trusted; SQLite has neither times nor
+decimals, so there they are texts too. tests/serving/test_export.py reads each file back.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from headrace.certified.typed import quoted
 from headrace.compile.plan import WINDOW
 from headrace.core.errors import BadRequest, Conflict
 from headrace.core.shown_value import shown
-from headrace.serving.arrow_values import plain, shown_type
+from headrace.log.plain_values import plain
+from headrace.serving.answer_table import csv_text
+from headrace.serving.arrow_values import shown_type
 from headrace.serving.database import Database
 from headrace.serving.read import Reader
 
@@ -32,10 +35,10 @@ def export_view(db: Database, name: str, path: Path) -> int:
     if write is None:
         raise BadRequest(
             f"'{path.name}' does not have a supported file extension",
-            hint=f"supported are: {', '.join(_WRITERS)}.",
+            hint=f"supported extensions: {', '.join(_WRITERS)}.",
         )
     if path.exists():
-        raise Conflict(f"'{path}' exists already", hint="name a new file.")
+        raise Conflict(f"'{path}' already exists", hint="give the name of a new file.")
     table = view_table(db, name)
     write(table, path, name)
     return int(table.num_rows)
@@ -65,9 +68,11 @@ def _csv(table: pa.Table, path: Path, name: str) -> None:
     from pyarrow import csv
 
     for n, field in enumerate(table.schema):
-        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
-            texts = pa.array(_plain(table.column(n)), pa.string())
-            table = table.set_column(n, field.name, texts)
+        column = table.column(n)
+        if not (pa.types.is_primitive(field.type) or pa.types.is_decimal(field.type)):
+            texts = [text if text is None else csv_text(text) for text in _plain(column)]
+            column = pa.array(texts, pa.string())
+        table = table.set_column(n, csv_text(field.name), column)
     csv.write_csv(table, path)
 
 

@@ -1,163 +1,39 @@
 """Promotes a generation in one transaction: its runs, its boundary, and the end of the groups it
 covers.
 
-A build is staged first, as runs beside the answer (serving/runs.py), so that the promotion itself
-is short: staged runs become those of the generation. After a full build they replace the old ones,
-after an incremental one they are added. Exact distinct counts store which values have been counted:
-a build counts the new ones. The runs of many builds are merged into one before the next.
+A build is staged first (serving/staging.py), so that the promotion itself is short: staged runs
+become those of the generation. After a full build they replace the old ones, after an incremental
+one they are added. Before that they are compared with speed's answer for the same positions.
 tests/serving/test_generations.py checks both kinds and a crash between staging and promotion.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.compile.plan import ABSORBED, ABSORBED_BY, LATE, PartialPlan, ViewPlan
+from headrace.compile.plan import ABSORBED, ABSORBED_BY, ViewPlan
 from headrace.core.aggregate import Merge
 from headrace.core.event import KEY
 from headrace.core.position import Interval, Position
-from headrace.serving.carried import consistent_up_to, promote_states, stage_states
-from headrace.serving.catalog import go_live, provisional, read_tables, read_versions
+from headrace.serving.carried import consistent_up_to, promote_states
+from headrace.serving.catalog import go_live, provisional, read_tables
 from headrace.serving.changes import KEYS_MAX
 from headrace.serving.commits import record_changed
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
-from headrace.serving.merge import keys_of, merge_sql, stored_rows, windows_sql
-from headrace.serving.merged_rows import (
-    SECONDS_MAX,
-    STORED,
-    grouped,
-    merged_stored,
-    read_stored,
-)
+from headrace.serving.merge import merge_sql, windows_sql
+from headrace.serving.merged_rows import SECONDS_MAX, STORED, read_stored
 from headrace.serving.progress import advance, read_groups, read_stream, stored_times
-from headrace.serving.runs import (
-    ROWS_MAX,
-    Layer,
-    add_rows,
-    count_runs,
-    drop_rows,
-    move_rows,
-    read_rows,
-)
+from headrace.serving.runs import Layer, drop_rows, move_rows, read_rows
 from headrace.serving.shed_epochs import drop_shed
+from headrace.serving.staging import check_current
 from headrace.serving.states import STATES
-from headrace.serving.store import (
-    AuditResult,
-    StagedBuild,
-    StateRow,
-    StreamState,
-    Superseded,
-    Version,
-)
+from headrace.serving.store import AuditResult, StagedBuild, StreamState, Superseded
 from headrace.serving.watermark import FlowProgress
 
 GENERATIONS_KEPT = 1_000
-RUNS_MAX = 8  # of a generation, beside full ones
-_VALUE = "_value"  # the column of a value behind an exact distinct count
-
-
-def stage(
-    db: Transaction,
-    version: Version,
-    full: bool,
-    rows: pa.Table,
-    values: Mapping[str, pa.Table],
-    states: Sequence[StateRow] = (),
-) -> StagedBuild:
-    """Stage a build's rows. `values` are the keys and values (`v`) behind each exact distinct
-    count, by its partial column.
-    """
-    plan = version.plan
-    if plan.carry:
-        stage_states(db, plan, states)
-    for layer in (Layer.STAGED, Layer.STAGED_VALUES):
-        drop_rows(db, plan.stored_name, layer)
-    if not full:
-        _compact(db, plan)
-    made = _one_row_a_key(plan, stored_rows(plan, rows))
-    for partial in plan.counted:
-        fresh = _new_values(db, plan, partial, values[partial.columns[0]], full)
-        add_rows(db, plan.stored_name, Layer.STAGED_VALUES, fresh, column=partial.columns[0])
-        made = _counted(made, partial, fresh)
-    number = read_stream(db, plan.stream).generation + 1
-    add_rows(db, plan.stored_name, Layer.STAGED, _absorbed(plan, made, number))
-    return StagedBuild(version, full, made.num_rows)
-
-
-def _one_row_a_key(plan: ViewPlan, rows: pa.Table) -> pa.Table:
-    """Stored rows merged: a key may stand several times, and intervals may touch."""
-    if not plan.joins and pc.count_distinct(rows.column(KEY)).as_py() == rows.num_rows:
-        return rows
-    return merged_stored(plan, grouped(rows, 0))
-
-
-def _compact(db: Transaction, plan: ViewPlan) -> None:
-    """Merge the runs of many builds into one, because every read merges them all."""
-    if _needs_compaction(db, plan, Layer.GENERATION):
-        whole = merged_stored(plan, read_stored(db, plan, layers=[Layer.GENERATION]))
-        drop_rows(db, plan.stored_name, Layer.GENERATION)
-        add_rows(db, plan.stored_name, Layer.GENERATION, whole)
-    if _needs_compaction(db, plan, Layer.VALUES):
-        values = {partial.columns[0]: _values(db, plan, partial) for partial in plan.counted}
-        drop_rows(db, plan.stored_name, Layer.VALUES)
-        for column, known in values.items():
-            add_rows(db, plan.stored_name, Layer.VALUES, pa.concat_tables(known), column=column)
-
-
-def _needs_compaction(db: Transaction, plan: ViewPlan, layer: Layer) -> bool:
-    runs, rows = count_runs(db, plan.stored_name, layer)
-    return runs > RUNS_MAX * max(1, len(plan.counted)) + rows // ROWS_MAX
-
-
-def _values(db: Transaction, plan: ViewPlan, partial: PartialPlan) -> list[pa.Table]:
-    """The values that builds have counted, one run each."""
-    found = read_rows(db, plan.stored_name, Layer.VALUES, column=partial.columns[0])
-    return [values.set_column(1, _VALUE, _plain(values.column(_VALUE))) for _, values in found]
-
-
-def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as microseconds: Spark's have a zone, and the kernel's have none."""
-    return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
-
-
-def _new_values(
-    db: Transaction, plan: ViewPlan, partial: PartialPlan, values: pa.Table, full: bool
-) -> pa.Table:
-    """The distinct values that no build has counted, with the keys of their rows."""
-    given = pa.table({KEY: keys_of(plan, values), _VALUE: _plain(values.column("v"))})
-    known = [given.slice(0, 0)]
-    if not full:
-        known += _values(db, plan, partial)
-    tables = {"given": given, "known": pa.concat_tables(known)}
-    return run("SELECT * FROM given EXCEPT SELECT * FROM known", tables, SECONDS_MAX)
-
-
-def _counted(rows: pa.Table, partial: PartialPlan, values: pa.Table) -> pa.Table:
-    """Stored rows with the number of their new values."""
-    counts = f"SELECT {KEY}, count(*) AS n FROM counted GROUP BY {KEY}"
-    sql = (
-        f"SELECT given.* REPLACE (coalesce(n, 0) AS {partial.columns[0]}) "
-        f"FROM given LEFT JOIN ({counts}) AS counts ON counts.{KEY} = given.{KEY}"
-    )
-    made = run(sql, {"given": rows, "counted": values}, SECONDS_MAX)
-    return made.select(rows.column_names).cast(rows.schema)
-
-
-def _absorbed(plan: ViewPlan, rows: pa.Table, number: int) -> pa.Table:
-    """The late events of a build are in this generation, once it is promoted."""
-    if not plan.has_lateness:
-        return rows
-    late = rows.column(LATE)
-    some, none = pc.greater(late, 0), pa.scalar(None, pa.int64())
-    for name, value in ((ABSORBED, late), (ABSORBED_BY, pa.scalar(number, pa.int64()))):
-        place = rows.schema.get_field_index(name)
-        rows = rows.set_column(place, rows.schema.field(place), pc.if_else(some, value, none))
-    return rows
 
 
 def promote(
@@ -172,7 +48,7 @@ def promote(
 ) -> int:
     """Make staged builds the new generation, inside the caller's transaction."""
     state, boundary = read_stream(db, stream), str(reached.position)
-    _check_current(db, state, since, staged)
+    check_current(db, state, since, [build.version for build in staged])
     _check_cut(db, state, reached.position, group)
     ahead = reached <= state.reached and reached != state.reached
     number = state.generation + 1
@@ -241,24 +117,14 @@ def _changed(db: Transaction, build: StagedBuild, group: int) -> set[str] | None
     return found
 
 
-def _check_current(
-    db: Transaction, state: StreamState, since: int, staged: Sequence[StagedBuild]
-) -> None:
-    stream = state.plan.name
-    if state.generation != since:
-        raise Superseded(f"{stream}: built on generation {since}, the newest is {state.generation}")
-    deployed = {version.id for version in read_versions(db, stream)}
-    if gone := [build.version.name for build in staged if build.version.id not in deployed]:
-        raise Superseded(f"{stream}: built for versions that are not deployed any more: {gone}")
-
-
 def _check_cut(db: Transaction, state: StreamState, boundary: Position, group: int) -> None:
     """The rows of later groups stay, so they must start where the generation ends."""
     groups = read_groups(db, state.plan.name)
     ends = {state.boundary, *(one.reached.position for one in groups if one.number == group)}
     if boundary not in ends and any(one.number > group for one in groups):
         raise Superseded(
-            f"{state.plan.name}: built to {boundary} without speed, which has committed since"
+            f"the batch build of '{state.plan.name}' up to {boundary} was discarded: the speed "
+            "layer has committed since it started"
         )
 
 

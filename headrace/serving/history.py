@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-
 from headrace.core.position import Position, PositionRange
 from headrace.serving.database import Transaction
 from headrace.serving.store import AuditResult
+from headrace.serving.stored_json import decode_stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ def read_generations(
         (stream, limit),
     )
     for name, number, boundary, promoted_at, audits in rows:
-        found = msgspec.json.decode(audits, type=tuple[AuditResult, ...])
+        found = decode_stored(audits, tuple[AuditResult, ...])
         yield GenerationRecord(name, number, Position.parse(boundary), promoted_at, found)
 
 
@@ -80,10 +79,13 @@ def newest_audit(db: Transaction, stream: str, view: str) -> tuple[AuditResult, 
     return None
 
 
-def count_epochs(db: Transaction, since_us: int) -> int:
-    """How many epochs were committed since a time, of those in the history."""
-    sql = "SELECT count(*) FROM _epochs WHERE committed_at >= ?"
-    return int(db.execute(sql, (since_us,)).fetchone()[0])
+def count_epochs(db: Transaction, since_us: int, stream: str | None = None) -> int:
+    """How many epochs were committed since a time, of those in the history: of one flow or all."""
+    sql = (
+        "SELECT count(*) FROM _epochs WHERE committed_at >= ?1 "
+        "AND (CAST(?2 AS TEXT) IS NULL OR stream = ?2)"
+    )
+    return int(db.execute(sql, (since_us, stream)).fetchone()[0])
 
 
 def read_late(db: Transaction, stream: str) -> int:

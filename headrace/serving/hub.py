@@ -1,5 +1,6 @@
 """All subscriptions of a running project: equal subscriptions to a view share a ViewFeed, those to
-a stream a StreamFeed.
+a stream a StreamFeed. What Spark computes of a stream is shared by the subscriptions of one user,
+so that it waits for no other user's queries.
 
 A view feed without subscribers is kept for `subscribe.linger`, so that a client that was
 disconnected can resume, and is then dropped. More than `subscribe.connections_max` subscribers at a
@@ -12,6 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
+from headrace.access.caller import OWNER
 from headrace.compile.plan import Plan
 from headrace.compile.stream_subscription import SubscribedStream, is_stream, subscribed_stream
 from headrace.compile.view_subscription import shape_of
@@ -52,13 +56,17 @@ class Hub:
         self.broadcast = Broadcast("subscribe", most, db.changes, clock, report)
 
     def subscribe(
-        self, text: str, after: str | None = None, on_event: OnEvent = lambda: None
+        self,
+        text: str,
+        after: str | None = None,
+        on_event: OnEvent = lambda: None,
+        user: str = OWNER.user,
     ) -> Subscriber:
         """Open a subscription that resumes after this id."""
         name, plan = subscribed_name(text), self._plan()
-        stream = is_stream(plan, name)
-        subscribe = self._subscribe_to_stream if stream else self._subscribe_to_view
-        return subscribe(plan, text, after, on_event)
+        if is_stream(plan, name):
+            return self._subscribe_to_stream(plan, text, after, on_event, user)
+        return self._subscribe_to_view(plan, text, after, on_event)
 
     def _subscribe_to_view(
         self, plan: Plan, text: str, after: str | None, on_event: OnEvent
@@ -71,10 +79,11 @@ class Hub:
         return subscriber
 
     def _subscribe_to_stream(
-        self, plan: Plan, text: str, after: str | None, on_event: OnEvent
+        self, plan: Plan, text: str, after: str | None, on_event: OnEvent, user: str
     ) -> Subscriber:
         subscription = read_stream_subscription(text)
         known = subscribed_stream(plan, subscription)
+        known = known if known.plain else msgspec.structs.replace(known, user=user)
 
         def on_poll(count: int) -> None:
             if count >= WAITING_MAX:  # its buffer was full, and has room now

@@ -70,7 +70,7 @@ def late_plan(plan: ViewPlan) -> ViewPlan:
     """The plan of the view with its keys and the numbers of lateness as outputs."""
     if not plan.has_lateness:
         raise BadRequest(
-            f"view '{plan.name}' does not record how late its events were",
+            f"view '{plan.name}' does not record lateness",
             detail=_reason(plan),
             hint="lateness requires a view with a window over a stream with a WATERMARK.",
         )
@@ -92,7 +92,7 @@ def newest_first(plan: ViewPlan) -> str:
 
 def _reason(plan: ViewPlan) -> str:
     if not plan.kept:
-        return f"it is read from {', '.join(plan.reads)}."
+        return f"it reads other views: {', '.join(plan.reads)}."
     windowed = any(key.type == WINDOW for key in plan.keys)
     return f"stream '{plan.stream}' has no watermark." if windowed else "it has no time window."
 

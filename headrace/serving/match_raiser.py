@@ -104,7 +104,8 @@ class MatchRaiser:
             with self.db.write() as writer:
                 for watch in expired:
                     assert watch.until_us is not None
-                    end_watch(writer, watch, f"it was to watch until {iso(watch.until_us)}", now)
+                    why = f"its UNTIL time was reached: {iso(watch.until_us)}"
+                    end_watch(writer, watch, why, now)
         return len(expired)
 
 
@@ -163,7 +164,7 @@ def _raise(
     db.execute("UPDATE _watches SET matches = matches + 1 WHERE number = ?", (watch.number,))
     count = watch.matches + 1
     if match.done:
-        end_watch(db, watch, "its WHEN came true", now)
+        end_watch(db, watch, "its WHEN condition was met", now)
     elif watch.matches_max is not None and count >= watch.matches_max:
         end_watch(db, watch, f"it had {count} {'match' if count == 1 else 'matches'}", now)
     else:

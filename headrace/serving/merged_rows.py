@@ -20,7 +20,8 @@ from headrace.core.position import Interval
 from headrace.core.schema import Type, nested
 from headrace.core.shown_value import shown
 from headrace.core.storage import Storage
-from headrace.serving.arrow_values import engine_type, plain
+from headrace.log.plain_values import plain
+from headrace.serving.arrow_values import engine_type
 from headrace.serving.database import Transaction
 from headrace.serving.engine import run
 from headrace.serving.merge import GROUP, merge_sql, stored_rows, stored_schema, windows_sql

@@ -19,6 +19,7 @@ from headrace.core.time import iso
 from headrace.destination.kinds import Destination
 from headrace.serving.database import Database, Transaction
 from headrace.serving.outbox import put_notification
+from headrace.serving.stored_json import decode_stored
 
 
 class Notifier(Protocol):
@@ -84,7 +85,7 @@ def _destinations_by_rule(db: Transaction, rules: Sequence[RulePlan]) -> set[tup
 
 
 def read_destinations(text: str) -> tuple[Destination, ...]:
-    return msgspec.json.decode(text, type=tuple[Destination, ...])
+    return decode_stored(text, tuple[Destination, ...])
 
 
 def fail_orphaned(db: Database, rules: Sequence[RulePlan], now_us: int) -> None:
@@ -97,7 +98,7 @@ def fail_orphaned(db: Database, rules: Sequence[RulePlan], now_us: int) -> None:
             connection.execute(
                 "UPDATE _outbox SET state = 'failed', reason = ?, ended_at = ? "
                 "WHERE state = 'waiting' AND rule = ? AND queue = ?",
-                ("the rule does not name this destination any more", now_us, rule, queue),
+                ("the rule no longer names this destination", now_us, rule, queue),
             )
 
 

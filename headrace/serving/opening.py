@@ -59,12 +59,12 @@ def read_store(address: StoreAddress) -> Iterator[Transaction]:
 
 def _postgres(address: StoreAddress) -> ModuleType:
     if address.kind != POSTGRES:
-        raise Unsupported(f"there is no store of kind '{address.kind}'")
+        raise Unsupported(f"'{address.kind}' is not a supported kind of store")
     try:
         from headrace.serving import postgres
     except ImportError as error:
         raise Unsupported(
-            "the store is in PostgreSQL, and its driver is not installed",
+            "the store is in PostgreSQL, but the PostgreSQL driver is not installed",
             detail=str(error),
             hint="install it: pip install 'headrace[postgres]'",
         ) from error

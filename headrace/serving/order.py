@@ -31,6 +31,6 @@ def _output(plan: ViewPlan, name: str) -> OutputPlan:
     names = [out.name for out in plan.outputs if not nested(out.type)]
     raise BadRequest(
         f"view '{plan.name}' cannot be ordered by '{name[:40]}'",
-        detail=f"columns are: {', '.join(names)}.",
+        detail=f"available columns: {', '.join(names)}.",
         hint=did_you_mean(name, names),
     )

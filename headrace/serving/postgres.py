@@ -29,8 +29,10 @@ from headrace.serving.store_tables import STORE
 
 READERS_MAX = 16
 CONNECT_S_MAX = 10
-# A process that is paused within a transaction loses it, so that its successor can write.
+# A process that is paused within a write transaction loses it, so that its successor can write.
 IDLE_S_MAX = 120
+# A reader computes within its snapshot, for up to an hour, and no writer waits for it.
+READER_IDLE_S_MAX = 7_200
 _OPTIONS: dict[str, Any] = {
     "autocommit": True,  # transactions are begun and ended by statements
     "cursor_factory": psycopg.RawCursor,
@@ -112,7 +114,8 @@ class Readers:
                 return db
             except psycopg.OperationalError:  # the server was restarted since
                 db.close()
-        db = PostgresTransaction(_connect(self._address), self._changes)
+        connection = _connect(self._address, READER_IDLE_S_MAX)
+        db = PostgresTransaction(connection, self._changes)
         db.execute(begin)
         return db
 
@@ -202,18 +205,18 @@ def read_schema(address: StoreAddress) -> Iterator[PostgresTransaction]:
         yield db
 
 
-def _connect(address: StoreAddress) -> psycopg.Connection[Any]:
+def _connect(address: StoreAddress, idle_s_max: int = IDLE_S_MAX) -> psycopg.Connection[Any]:
     connection: psycopg.Connection[Any] = psycopg.connect(address.place, **_OPTIONS)
-    _configure(connection, address)
+    _configure(connection, address, idle_s_max)
     return connection
 
 
-def _configure(connection: psycopg.Connection[Any], address: StoreAddress) -> None:
+def _configure(connection: psycopg.Connection[Any], address: StoreAddress, idle_s_max: int) -> None:
     connection.adapters.register_dumper(bool, _BoolAsNumber)
     connection.adapters.register_loader("numeric", _WholeNumber)
     name = sql.Identifier(address.schema)
     connection.execute(sql.SQL("SET search_path TO {}").format(name))
-    connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_S_MAX} s'")
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{idle_s_max} s'")
 
 
 def _has_tables(db: PostgresTransaction, address: StoreAddress) -> bool:

@@ -11,6 +11,7 @@ from headrace.core.position import Position
 from headrace.serving.database import Transaction
 from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.store import GroupState, StreamState
+from headrace.serving.stored_json import decode_stored
 from headrace.serving.watermark import FlowProgress, Times
 
 prepare_types(FlowPlan, Times)
@@ -31,7 +32,7 @@ def read_stream(db: Transaction, name: str) -> StreamState:
     offsets, highs, received_at = zip(*progress, strict=True)
     built = _progress(*row[5:])
     return StreamState(
-        msgspec.json.decode(row[0], type=FlowPlan),
+        decode_stored(row[0], FlowPlan),
         FlowProgress(Position(offsets), highs, read_times(row[4])),
         built,
         row[1],

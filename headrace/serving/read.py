@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 from sqlglot import exp
 
+from headrace.certified.function_table import offered_at
 from headrace.certified.relation import AnswerColumn
 from headrace.certified.select import CompiledQuery, compile_query
 from headrace.compile.plan import ViewPlan
@@ -137,7 +138,7 @@ class Reader:
         query = _parsed(text)
 
         def read(views: Views) -> Answer:
-            made = _compiled(query, views)
+            made = _compiled(query, views, self.clock())
             rows_max = self._limit(limit)
             sql = f"SELECT * FROM ({made.sql}) LIMIT {rows_max + 1}"
             table = run(sql, views.tables, self.seconds_max, cancellation or NEVER)
@@ -153,7 +154,7 @@ class Reader:
         query = _parsed(text)
 
         def read(views: Views) -> tuple[tuple[str, ...], str, str]:
-            made = _compiled(query, views)
+            made = _compiled(query, views, self.clock())
             steps = run(f"EXPLAIN {made.sql}", views.tables, self.seconds_max)
             return made.relations, made.sql, "\n".join(steps.column(1).to_pylist())
 
@@ -291,13 +292,13 @@ def _where(conditions: Sequence[Condition]) -> str:
     return " WHERE " + " AND ".join(c.sql for c in conditions) if conditions else ""
 
 
-def _compiled(query: exp.Query, views: Views) -> CompiledQuery:
+def _compiled(query: exp.Query, views: Views, now_us: int) -> CompiledQuery:
     """A SELECT over views for the reading engine."""
     tables = list(query.find_all(exp.Table))
     view = views.plan.view(tables[0].name) if len(tables) == 1 else None
     if view is not None and isinstance(query, exp.Select) and tables[0].parent_select is query:
         views.conditions = {view.name.lower(): key_conditions(query, view)}
-    made = compile_query(query, views.find, views.names)
+    made = compile_query(query, views.find, views.names, functions=offered_at(now_us))
     names = tuple(found.name for name in made.relations if (found := views.plan.view(name)))
     return CompiledQuery(made.sql, made.columns, names)
 

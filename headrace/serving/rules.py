@@ -76,7 +76,7 @@ def find_rule(db: Transaction, name: str) -> RuleVersion:
     rules = newest_versions(db)
     found = next((rule for rule in rules.values() if rule.name.lower() == name.lower()), None)
     if found is None:
-        listed = f"there are: {', '.join(rules) or 'none'}."
+        listed = f"available rules: {', '.join(rules) or 'none'}."
         raise NotFound(f"there is no rule '{name}'", hint=listed)
     return found
 

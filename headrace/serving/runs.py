@@ -4,12 +4,13 @@ A run belongs to a version of a view and to a layer: the generation, speed (with
 epoch), or a staged build. A run is immutable. An epoch adds one; a promotion turns staged runs into
 those of the generation and drops speed's; the value of a key is the merge of all runs that contain
 it (serving/merge.py). So the store needs no SQL that depends on a view, and writing partials needs
-no more than a run. tests/serving/test_runs.py checks it.
+no more than a run. A run has a checksum. tests/serving/test_runs.py checks it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow.compute as pc
 
 from headrace.core.event import KEY
 from headrace.core.position import Interval
+from headrace.serving.checksums import check, checksum_of
 from headrace.serving.database import Transaction
 
 ROWS_MAX = 65_536  # of a run: a lookup of one key reads no more than this of each layer
@@ -39,20 +41,49 @@ class Layer(StrEnum):
     STAGED_VALUES = "staged values"
 
 
-def add_rows(
-    db: Transaction, version: str, layer: Layer, rows: pa.Table, group: int = 0, column: str = ""
-) -> None:
-    """Add rows, in as many runs as they need."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is ready to be written."""
+
+    first: str  # key
+    last: str
+    count: int
+    rows: bytes
+
+
+def runs_of(rows: pa.Table) -> list[Run]:
+    """Rows as as many runs as they need."""
     rows = rows.take(pc.sort_indices(rows.column(KEY)))
-    for first in range(0, rows.num_rows, ROWS_MAX):
-        run = rows.slice(first, ROWS_MAX)
-        keys = run.column(KEY)
-        ends = keys[0].as_py(), keys[len(keys) - 1].as_py()
+    return [_run(rows.slice(first, ROWS_MAX)) for first in range(0, rows.num_rows, ROWS_MAX)]
+
+
+def _run(rows: pa.Table) -> Run:
+    keys = rows.column(KEY)
+    ends = keys[0].as_py(), keys[len(keys) - 1].as_py()
+    return Run(*ends, rows.num_rows, encoded(rows, _LZ4))
+
+
+def add_runs(
+    db: Transaction,
+    version: str,
+    layer: Layer,
+    runs: Iterable[Run],
+    group: int = 0,
+    column: str = "",
+) -> None:
+    for run in runs:
+        ends = run.first, run.last
+        written = version, layer, column, group, *ends, run.count, run.rows
         db.execute(
-            "INSERT INTO _runs (version, layer, part, number, first, last, count, rows) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (version, layer, column, group, *ends, run.num_rows, encoded(run, _LZ4)),
+            "INSERT INTO _runs (version, layer, part, number, first, last, count, rows, checksum) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*written, checksum_of(ends, run.rows)),
         )
+
+
+def add_rows(db: Transaction, version: str, layer: Layer, rows: pa.Table, group: int = 0) -> None:
+    """Add rows, in as many runs as they need."""
+    add_runs(db, version, layer, runs_of(rows), group)
 
 
 def read_rows(
@@ -71,12 +102,18 @@ def read_rows(
     if keys:
         where, values = f"{where} AND last >= ? AND first <= ?", [*values, min(keys), max(keys)]
     wanted = None if keys is None else pa.array(sorted(keys), pa.string())
-    found = db.execute(f"SELECT number, rows FROM _runs WHERE {where} ORDER BY id", values)
-    for group, rows in found:
-        table = pa.ipc.open_stream(rows).read_all()
+    columns = "number, version, first, last, rows, checksum"
+    for group, *run in db.execute(f"SELECT {columns} FROM _runs WHERE {where} ORDER BY id", values):
+        table = decoded(*run)
         if wanted is not None:
             table = table.filter(pc.is_in(table.column(KEY), value_set=wanted))
         yield int(group), table
+
+
+def decoded(version: str, first: str, last: str, rows: bytes, checksum: int | None) -> pa.Table:
+    """The rows of a run; CorruptStore if they are not those that were written."""
+    check(checksum, (first, last), rows, f"a run of '{version}'")
+    return pa.ipc.open_stream(rows).read_all()
 
 
 def drop_rows(db: Transaction, version: str, layer: Layer, groups: Interval | None = None) -> None:

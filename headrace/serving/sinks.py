@@ -18,6 +18,7 @@ from headrace.core.failpoint import failpoint
 from headrace.serving.database import Database, Transaction
 from headrace.serving.emit_state import Emission, EmitState, EmittedRow
 from headrace.serving.outbox import put_panes, sink_queue
+from headrace.serving.stored_json import decode_stored
 
 
 def open_state(db: Database, sink: str, fingerprint: str) -> EmitState:
@@ -41,7 +42,7 @@ def open_state(db: Database, sink: str, fingerprint: str) -> EmitState:
             )
             return EmitState(sequence, None, dropped)
         rows = connection.execute("SELECT key, told FROM _sink_rows WHERE sink = ?", (sink,))
-        emitted = {key: msgspec.json.decode(text, type=EmittedRow) for key, text in rows}
+        emitted = {key: decode_stored(text, EmittedRow) for key, text in rows}
     return EmitState(sequence, watermark, dropped, emitted)
 
 

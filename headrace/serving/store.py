@@ -179,8 +179,8 @@ class StagedBuild:
 @dataclass(frozen=True, slots=True)
 class AuditResult:
     """The result of a comparison. Expected differences are not counted in `differences`; `note`
-    gives their reason, and `changed` counts all rows of a full build that differ from what was
-    served.
+    gives their reason, and `changed` counts all rows that differ from what was served. It is None
+    if nothing was compared; `note` says why.
     """
 
     view: str
@@ -188,7 +188,7 @@ class AuditResult:
     differences: int
     examples: tuple[str, ...] = ()
     note: str = ""
-    changed: int = 0
+    changed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,8 @@ class Store(Protocol):
         after: Sequence[StateRow] = (),
     ) -> StagedBuild:
         """Stage a build's rows, with the values behind exact distinct counts: for each partial
-        column the keys and values (`v`).
+        column the keys and values (`v`). `Superseded` if a generation was promoted meanwhile, or
+        the version is not deployed any more.
         """
 
     def audit_staged(self, staged: StagedBuild, group: int, note: str = "") -> AuditResult:

@@ -8,6 +8,8 @@ types. headrace/core/migrations.py says how a store of an earlier version gets t
 from __future__ import annotations
 
 from headrace.core.migrations import DatabaseFormat, SqlConnection
+from headrace.serving.checksums import REMEDY
+from headrace.serving.store_migrations import add_checksums
 
 WRITER = "writer"  # the key in `_meta` of the token of the current writer
 
@@ -26,7 +28,8 @@ CREATE TABLE IF NOT EXISTS _groups (
   PRIMARY KEY (stream, number)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _tables (
   name TEXT PRIMARY KEY, version TEXT NOT NULL, loaded_at INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS _table_rows (name TEXT PRIMARY KEY, rows BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS _table_rows (name TEXT PRIMARY KEY, rows BLOB NOT NULL,
+  checksum INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS _provisional (
   version TEXT, number INTEGER, count INTEGER NOT NULL,
   PRIMARY KEY (version, number)) WITHOUT ROWID;
@@ -44,7 +47,7 @@ CREATE TABLE IF NOT EXISTS _views (
 CREATE TABLE IF NOT EXISTS _runs (
   id INTEGER PRIMARY KEY AUTOINCREMENT, version TEXT NOT NULL, layer TEXT NOT NULL,
   part TEXT NOT NULL, number INTEGER NOT NULL, first TEXT NOT NULL, last TEXT NOT NULL,
-  count INTEGER NOT NULL, rows BLOB NOT NULL);
+  count INTEGER NOT NULL, rows BLOB NOT NULL, checksum INTEGER);
 CREATE INDEX IF NOT EXISTS _runs_layers ON _runs (version, layer, part, number);
 CREATE TABLE IF NOT EXISTS _disorder (
   version TEXT PRIMARY KEY, newest INTEGER NOT NULL, provisional INTEGER NOT NULL) WITHOUT ROWID;
@@ -115,7 +118,7 @@ def _fence(db: SqlConnection) -> None:
 STORE = DatabaseFormat(
     "store",
     _TABLES,
-    remedy="move it away and start the project: answers are computed again from the master; "
-    "acknowledgements, and rules that were added to the running project, are lost.",
+    remedy=REMEDY,
+    migrations=(add_checksums,),
     fence=_fence,
 )

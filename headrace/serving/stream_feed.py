@@ -88,7 +88,7 @@ class StreamFeed:
         position = parse_position(after, known.name, known.stream.partitions)
         if not position <= end:
             raise BadQuery(
-                f"position {position} is beyond the end of stream '{known.name}', which is {end}",
+                f"position {position} is beyond the end of stream '{known.name}' at {end}",
                 hint="resume after the id of a message that you have received; without an id the "
                 "subscription begins now.",
             )

@@ -93,7 +93,7 @@ class Subscriber:
             most = None if always else self._waiting_max
             if most is not None and len(self._waiting) + len(events) > most:
                 self._waiting.clear()
-                reason = f"more than {most} messages waited to be read"
+                reason = f"the subscriber is too slow: more than {most} messages are waiting"
                 events = [SubscriptionEvent(SLOW, {"reason": reason})]
             self._waiting.extend(events)
             self.ended = any(event.event in LAST for event in events)
@@ -107,6 +107,6 @@ def failure_event(error: Exception, name: str) -> SubscriptionEvent:
         log.error("subscription.failed", to=name, exc_info=error)
         error = InternalError(
             f"the subscription to '{name}' failed with an unexpected error",
-            hint="the server's log has more; subscribe again.",
+            hint="see the server's log, then subscribe again.",
         )
     return SubscriptionEvent(FAILED, error.as_dict())

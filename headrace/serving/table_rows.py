@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.typed import quoted
 from headrace.core.errors import Unsupported
+from headrace.serving.checksums import check, checksum_of
 from headrace.serving.database import Transaction
 from headrace.serving.runs import encoded
 
@@ -28,17 +29,25 @@ def write_rows(db: Transaction, name: str, table: pa.Table | None) -> None:
     db.execute("DELETE FROM _table_rows WHERE name = ?", (name,))
     if table is None or table.num_rows > ROWS_MAX:
         return
-    db.execute("INSERT INTO _table_rows VALUES (?, ?)", (name, encoded(table)))
+    rows = encoded(table)
+    db.execute("INSERT INTO _table_rows VALUES (?, ?, ?)", (name, rows, checksum_of((name,), rows)))
 
 
 def read_rows(db: Transaction, name: str) -> pa.Table:
-    row = db.execute("SELECT rows FROM _table_rows WHERE name = ?", (name,)).fetchone()
+    sql = "SELECT rows, checksum FROM _table_rows WHERE name = ?"
+    row = db.execute(sql, (name,)).fetchone()
     if row is None:
         raise Unsupported(
             f"table '{name}' cannot be joined with views",
             detail=f"it has more than {ROWS_MAX:,} rows, or is not loaded yet.",
         )
-    table = pa.ipc.open_stream(row[0]).read_all()
+    rows, checksum = row
+    check(checksum, (name,), rows, f"the rows of table '{name}'")
+    return pa.ipc.open_stream(rows).read_all()
+
+
+def without_zone(table: pa.Table) -> pa.Table:
+    """The rows for the reading engine, which has no time zones."""
     for n, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             table = table.set_column(n, field.name, table.column(n).cast(pa.timestamp("us")))
@@ -53,7 +62,7 @@ def relation_of(name: str, table: pa.Table) -> ReadRelation:
 
 def _type(type: pa.DataType) -> str | None:
     if pa.types.is_timestamp(type):
-        return "TIMESTAMP"
+        return "TIMESTAMP" if type.tz else "TIMESTAMP_NTZ"
     if pa.types.is_decimal(type):
         return f"DECIMAL({type.precision},{type.scale})"
     return _TYPES.get(type)

@@ -75,7 +75,7 @@ class ViewFeed:
         relation = SubscriptionEvent(RELATION, {"rows": self._rows()}, str(newest))
         if after is None:
             return [relation]
-        reason = f"event {after} is not kept any more; the whole relation follows"
+        reason = f"event {after} is no longer retained; the whole relation follows"
         return [SubscriptionEvent(RESET, {"reason": reason}), relation]
 
     def _rows(self) -> list[Any]:

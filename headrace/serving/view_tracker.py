@@ -59,8 +59,8 @@ class ViewTracker:
         answer = read_subscribed(self.reader, self.subscription)
         if answer.truncated:
             raise LimitReached(
-                f"view '{self.subscription.view}' has more than {self.reader.rows_max} rows, "
-                "which is the limit of a subscription",
+                f"view '{self.subscription.view}' exceeds the subscription limit of "
+                f"{self.reader.rows_max} rows",
                 hint="narrow the subscription with WHERE, or raise subscribe.rows_max.",
             )
         return ViewAnswer(answer.rows, _watermark(list(answer.as_of.values())), now_us)

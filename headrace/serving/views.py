@@ -27,7 +27,7 @@ from headrace.serving.finish import cached_relation, columns_with_lists, merged_
 from headrace.serving.merged_rows import merged_rows, read_stored, typed_column
 from headrace.serving.read_model import PublishedRows, ReadModel, StaleSnapshot
 from headrace.serving.snapshot import AnswerProgress, NotCached, Snapshot
-from headrace.serving.table_rows import read_rows, relation_of
+from headrace.serving.table_rows import read_rows, relation_of, without_zone
 
 Readable = Callable[[str], bool]  # whether a view may be read
 _CUT = "_cut"
@@ -95,8 +95,9 @@ class Views:
         table = next((t.name for t in self.plan.tables if t.name.lower() == name.lower()), None)
         if table is None:
             return None
-        self.tables[table] = read_rows(self.store, table)
-        return relation_of(table, self.tables[table])
+        rows = read_rows(self.store, table)
+        self.tables[table] = without_zone(rows)
+        return relation_of(table, rows)
 
     def relation(self, view: ViewPlan) -> ReadRelation:
         """A view's rows."""

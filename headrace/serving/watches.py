@@ -82,7 +82,7 @@ def add(
     db: Transaction, watch: WatchPlan, kept: bool, who: str, now_us: int, lower: str | None
 ) -> None:
     """Add a watch, inside the caller's transaction; an active one of the same name is removed."""
-    remove_active(db, watch.name, "another text was given for it", now_us)
+    remove_active(db, watch.name, "it was replaced by a new definition", now_us)
     db.execute(
         "INSERT INTO _watches (name, text, shape, constants, severity, destinations, until_us, "
         "matches_max, kept, added_at, added_by, lower, state, matches) "
@@ -136,7 +136,7 @@ def deploy_files(db: Transaction, watches: Sequence[WatchPlan], who: str, now_us
         if before.pop(watch.name, None) != watch.text:
             add(db, watch, False, who, now_us, None)
     for name in before:
-        remove_active(db, name, "it is not in the project's files any more", now_us)
+        remove_active(db, name, "it was removed from the project's files", now_us)
 
 
 def kept_shapes(db: Transaction) -> dict[str, str]:

@@ -55,7 +55,7 @@ def check_sql(
 def bad_query(error: PySparkException) -> BadQuery:
     """Spark's error as one sentence, with the condition and the place in the detail."""
     text = str(error)
-    first = next((line for line in text.splitlines() if line.strip()), "the query cannot be read")
+    first = next((line for line in text.splitlines() if line.strip()), "the query cannot be parsed")
     sentence = re.sub(r"^\[[A-Z0-9_.]+\]\s*", "", first.strip())
     sentence = re.split(r"\s*SQLSTATE:|;\s*line \d+|\s*\(line \d+", sentence)[0].strip().rstrip(".")
     place = re.search(r"line (\d+),? pos (\d+)", text)
@@ -69,10 +69,10 @@ def _parse(spark: SparkSession, text: str) -> JavaObject:
         return spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
     except PySparkException as error:
         if error.getCondition() == "FAILED_TO_PARSE_TOO_COMPLEX":
-            raise LimitReached("the query is too complex to be read") from error
+            raise LimitReached("the query is too complex to parse") from error
         raise bad_query(error) from error
     except Py4JJavaError as error:  # a stack overflow inside the parser
-        raise LimitReached("the query is too complex to be read") from error
+        raise LimitReached("the query is too complex to parse") from error
 
 
 def _walk(plan: JavaObject, names: frozenset[str], rules: _Rules) -> None:
@@ -85,7 +85,7 @@ def _walk(plan: JavaObject, names: frozenset[str], rules: _Rules) -> None:
             continue
         seen += 1
         if seen > rules.limits.nodes_max:
-            raise LimitReached(f"the query has more than {rules.limits.nodes_max:,} parts")
+            raise LimitReached(f"the query has more than {rules.limits.nodes_max:,} syntax nodes")
         waiting.extend(_inside(item, names, rules))
 
 
@@ -134,9 +134,9 @@ def _check_relation(item: JavaObject, names: frozenset[str], rules: _Rules) -> N
     shown = ".".join(parts)
     if len(parts) > 1 or parts[0].lower() not in names:
         known = ", ".join(sorted(names)) or "none"
-        raise rules.refused(f"read '{shown}'", hint=f"known: {known}.")
+        raise rules.refused(f"read '{shown}'", hint=f"available: {known}.")
     if not item.options().isEmpty() or item.isStreaming():
-        raise rules.refused(f"give options to '{shown}'")
+        raise rules.refused(f"set options of '{shown}'")
 
 
 def _check_function(item: JavaObject, rules: _Rules) -> None:
@@ -145,14 +145,14 @@ def _check_function(item: JavaObject, rules: _Rules) -> None:
     arguments = list(elements(item.arguments())) if sized else []
     for index in sized:
         if index < len(arguments) and not _small(arguments[index], rules.limits.size_max):
-            hint = f"write a whole number of at most {rules.limits.size_max:,}."
-            raise rules.refused(f"use '{name}' with a size that is not written as a number", hint)
+            hint = f"write an integer literal of at most {rules.limits.size_max:,}."
+            raise rules.refused(f"use '{name}' with a size that is computed or too large", hint)
 
 
 def _check_name(parts: list[str], allowed: Collection[str], rules: _Rules) -> str:
     name = ".".join(parts).lower()
     if len(parts) > 1 or name not in allowed:
-        hint = "allowed are Spark's functions that compute a value, and the project's own."
+        hint = "use a function of Spark that computes a value, or one of the project's own."
         raise rules.refused(f"use the function '{name}'", hint)
     return name
 
@@ -174,12 +174,12 @@ def _check_table_function(item: JavaObject, rules: _Rules) -> None:
 
 def _check_attribute(item: JavaObject, rules: _Rules) -> None:
     if any(part.lower() == "_metadata" for part in elements(item.nameParts())):
-        raise rules.refused("read _metadata", hint="it would show the files' paths.")
+        raise rules.refused("read _metadata", hint="_metadata would expose the paths of files.")
 
 
 def _check_star(item: JavaObject, rules: _Rules) -> None:
     if "_metadata" in item.toString().lower():
-        raise rules.refused("read _metadata", hint="it would show the files' paths.")
+        raise rules.refused("read _metadata", hint="_metadata would expose the paths of files.")
 
 
 def _check_in(item: JavaObject, rules: _Rules) -> None:

@@ -80,7 +80,7 @@ def translated(error: PySparkException, origin: Origin) -> HeadraceError:
         close = difflib.get_close_matches(name, [word.split(".")[-1] for word in near], 1)
         return UnknownColumn(
             f"there is no column '{name}'",
-            detail=f"there are, among others: {', '.join(near)}." if near else None,
+            detail=f"similar columns: {', '.join(near)}." if near else None,
             hint=f"did you mean '{close[0]}'?" if close else None,
             origin=where,
         )
@@ -93,7 +93,7 @@ def translated(error: PySparkException, origin: Origin) -> HeadraceError:
         )
     if "DETERMINISTIC" in condition:
         sql = str(parameters.get("sqlExpr") or parameters.get("filterExpr") or "").strip('"')
-        return not_deterministic(sql or "a part of it", where)
+        return not_deterministic(sql or "a part of the query", where)
     return BadDefinition(sentence(error), detail=condition or None, origin=where)
 
 

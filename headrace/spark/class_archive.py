@@ -114,7 +114,7 @@ def _run_child(name: str) -> None:
     if child.returncode or not Path(name).is_file():
         raise EngineFailed(
             "the archive of Spark's classes could not be created",
-            detail=said[-500:] or "the JVM wrote none.",
+            detail=said[-500:] or "the JVM exited without writing it.",
             hint="Headrace works without it, but starts more slowly.",
         )
 

@@ -42,7 +42,7 @@ def nondeterministic_part(frame: DataFrame, sql: str) -> str | None:
     if _ENCRYPTS in sql.lower() and any(map(_salted, _calls(plan, _ENCRYPTS))):
         return f"{_ENCRYPTS}() without an initialization vector"
     written_out = plain.apply(plan)
-    return None if settled.apply(written_out).fastEquals(written_out) else "a text such as 'now'"
+    return None if settled.apply(written_out).fastEquals(written_out) else "a string such as 'now'"
 
 
 def _innermost(plan: JavaObject, is_so: Callable[[JavaObject], bool]) -> str:

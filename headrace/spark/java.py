@@ -143,7 +143,7 @@ def _refuse(too_old: list[Java]) -> Java:
     if too_old:
         seen = too_old[0]
         raise NoJava(
-            f"Spark needs Java {VERSION_MIN} or newer, and the one found is Java {seen.version}",
+            f"Spark requires Java {VERSION_MIN} or newer, found Java {seen.version}",
             detail=f"found in {seen.home}.",
             hint=_HINT,
         )

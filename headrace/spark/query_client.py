@@ -140,7 +140,7 @@ class QueryClient:
         """Run the query. `stopping` cancels it from another thread."""
         reply = self._request(request, stopping or Cancellation())
         if reply.result is None:
-            raise EngineFailed("the process for ad-hoc queries sent no result")
+            raise EngineFailed("the ad-hoc query process returned no result")
         return reply.result
 
     def start(self) -> None:
@@ -161,7 +161,7 @@ class QueryClient:
     def _check_open(self) -> None:
         if self._ended:
             self.close()
-            raise Unavailable("the project is stopping")
+            raise Unavailable("the project is shutting down")
 
     def _request(self, request: QueryRequest, stopping: Cancellation) -> WorkerReply:
         try:
@@ -177,7 +177,7 @@ class QueryClient:
         except queue.Empty:
             self.close()
             raise LimitReached(
-                f"the query took longer than {self._seconds_max:g} seconds and was ended",
+                f"the query timed out after {self._seconds_max:g} seconds and was cancelled",
                 hint="query fewer events, or raise the setting query.seconds_max.",
             ) from None
 
@@ -194,7 +194,7 @@ class QueryClient:
             self._read(worker, _START_SECONDS_MAX)
         except queue.Empty:
             self.close()
-            raise Unavailable("the process for ad-hoc queries did not start in time") from None
+            raise Unavailable("the ad-hoc query process did not start in time") from None
         except HeadraceError:
             self.close()
             raise
@@ -206,8 +206,8 @@ class QueryClient:
             self.close()
             self._check_open()
             raise Unavailable(
-                "the process for ad-hoc queries ended before it sent a result",
-                detail="the usual cause is that it ran out of memory.",
+                "the ad-hoc query process exited before it returned a result",
+                detail="it usually ran out of memory.",
                 hint="query fewer events, or raise the setting query.memory; the next query starts "
                 "a new process.",
             )

@@ -3,8 +3,8 @@
 A query waits for its turn, and no user may occupy all processes, so that one user's slow queries do
 not block those of others. One process is kept warm. Each is a JVM, so another is started only when
 all running ones are busy, and is stopped after an idle time. The queue is bounded, and a refusal
-says how many queries run and wait. Queries for the conditions of subscriptions count as those of
-one user with an empty name. tests/spark/test_query_pool.py runs queries of several users.
+says how many queries run and wait. What Spark computes for a subscription is a query of the user
+who subscribed. tests/spark/test_query_pool.py runs queries of several users.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from headrace.core.time import SECOND
 from headrace.define.settings import QuerySettings, SparkSettings
 from headrace.spark.query_client import WORKER, QueryClient, QueryRequest, QueryResult
 
-SUBSCRIPTIONS = ""  # the user of queries for subscriptions
 _POLL_S = 0.1
 
 
@@ -38,7 +37,7 @@ class QueryPool:
         command: Sequence[str] = WORKER,
     ) -> None:
         self._query = query
-        self._turns = FairQueue(query.workers, max(1, query.workers - 1), query.waiting_max)
+        self._turns = FairQueue(query.workers, query.workers - 1, query.waiting_max)
         self._clients = [
             QueryClient(spark, query, work / str(number), command)
             for number in range(query.workers)
@@ -49,7 +48,7 @@ class QueryPool:
         self._closed = False
 
     def run(
-        self, request: QueryRequest, stopping: Cancellation | None = None, user: str = SUBSCRIPTIONS
+        self, request: QueryRequest, user: str, stopping: Cancellation | None = None
     ) -> QueryResult:
         """Run the query in the user's turn. `stopping` cancels it from another thread."""
         stopping = stopping or Cancellation()
@@ -75,7 +74,7 @@ class QueryPool:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise Unavailable("the project is stopping")
+            raise Unavailable("the project is shutting down")
 
     # Turns
 
@@ -99,19 +98,19 @@ class QueryPool:
             self._check_open()
             if time.monotonic() > deadline:
                 raise Unavailable(
-                    f"this ad-hoc query did not start within {seconds:g} seconds",
+                    f"the ad-hoc query did not start within {seconds:g} seconds",
                     detail=self._queue(),
                     hint="try again, or raise the setting query.workers.",
                 )
         if turn.state == "dropped":
             raise Overloaded(
-                f"no more than {self._query.waiting_max} ad-hoc queries may wait for their turn",
+                f"the ad-hoc query queue is full ({self._query.waiting_max} waiting)",
                 detail=self._queue(),
                 hint="try again after the time in Retry-After, or raise query.waiting_max.",
             )
 
     def _queue(self) -> str:
-        return f"{self._turns.running} run, {self._turns.waiting} wait."
+        return f"{self._turns.running} running, {self._turns.waiting} waiting."
 
     def _count(self) -> None:
         QUERIES.labels(RUNNING).set(self._turns.running)

@@ -1,8 +1,8 @@
 """The values of a result as JSON; the encoding of a value depends only on its Spark type.
 
-Timestamps are ISO 8601 in UTC, a window is {"start", "end"}, a decimal is a string so that no digit
-is lost, bytes are base64, and NaN or infinity, which JSON does not have, is null.
-tests/spark/test_query_worker.py checks one value of each type.
+Timestamps are ISO 8601 in UTC, clipped to the years 1 to 9999, a window is {"start", "end"}, a
+decimal is a string so that no digit is lost, bytes are base64, and NaN or infinity, which JSON does
+not have, is null. tests/spark/test_query_worker.py checks one value of each type.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from headrace.core.errors import BadDefinition
-from headrace.core.json_value import number, timestamp
+from headrace.core.json_value import number
 from headrace.core.schema import Type
+from headrace.core.time import DAY, iso
+from headrace.log.plain_values import plain
 
 _AS_TEXT = (t.AnsiIntervalType, t.CalendarIntervalType, t.VariantType, t.TimeType)
 
@@ -51,7 +53,9 @@ def json_rows(table: pa.Table, schema: t.StructType) -> list[list[Any]]:
     columns = []
     for column, field in zip(table.columns, schema.fields, strict=True):
         write = writer(field.dataType)
-        columns.append([None if value is None else write(value) for value in column.to_pylist()])
+        columns.append(
+            [None if value is None else write(value) for value in plain(column).to_pylist()]
+        )
     return [list(row) for row in zip(*columns, strict=True)]
 
 
@@ -77,9 +81,10 @@ def optional(kind: t.DataType) -> Callable[[Any], Any]:
 
 
 _WRITERS: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
-    (t.TimestampType, timestamp),
-    ((t.TimestampNTZType, t.DateType), lambda value: value.isoformat()),
+    (t.TimestampType, iso),
+    (t.TimestampNTZType, lambda us: iso(us).removesuffix("Z")),
+    (t.DateType, lambda day: iso(day * DAY)[:10]),
     ((t.DoubleType, t.FloatType), number),
-    (t.DecimalType, str),
+    (t.DecimalType, lambda value: f"{value:f}"),
     (t.BinaryType, lambda value: base64.b64encode(value).decode("ascii")),
 )

@@ -194,7 +194,7 @@ def _within(result: QueryResult, bytes_max: int) -> QueryResult:
 
 def _too_large(bytes_max: int, detail: str | None) -> LimitReached:
     return LimitReached(
-        f"the answer is larger than {bytes_max:,} bytes",
+        f"the result is larger than {bytes_max:,} bytes",
         detail=detail,
         hint="select fewer rows or columns, or raise the setting query.bytes_max.",
     )
@@ -209,7 +209,7 @@ def _error_of(error: Exception, settings: QuerySettings) -> HeadraceError:
         # The error of a Python function is the last line of its traceback.
         raised = re.findall(r"^(\w+(?:Error|Exception): .+)$", text, re.MULTILINE)
         if "Traceback" in text and raised:
-            return BadQuery(f"a function of the query failed: {raised[-1]}")
+            return BadQuery(f"a function in the query failed: {raised[-1]}")
         return bad_query(error)
     if isinstance(error, Py4JJavaError):
         return EngineFailed(
@@ -219,7 +219,7 @@ def _error_of(error: Exception, settings: QuerySettings) -> HeadraceError:
         raise JvmDiedError from error
     if isinstance(error, OSError):
         return EngineFailed(f"a file that the query needs cannot be read: {error}")
-    return BadQuery(f"the answer cannot be written as JSON: {error}")
+    return BadQuery(f"the result cannot be encoded as JSON: {error}")
 
 
 def _take_stdout() -> IO[bytes]:

@@ -154,9 +154,10 @@ def _exit_code(process: Any, wait_s: float) -> int | None:
 
 def _exit_message(code: int) -> str:
     if code == _OUT_OF_MEMORY:
-        return "Spark ran out of memory, and its process has ended"
-    how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
-    return f"Spark's process has ended, {how}"
+        return "Spark ran out of memory, and its process exited"
+    if code < 0:
+        return f"the Spark process was killed by signal {-code}"
+    return f"the Spark process exited with code {code}"
 
 
 _NETWORK_ERRORS = (Py4JNetworkError, ConnectionError, EOFError)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from headrace.core.errors import BadQuery, LimitReached, Refused
 
-HINT = "SQL received over the network is one SELECT over the project's relations."
+HINT = "SQL received over the network must be one SELECT over the project's relations."
 QUERY = "an ad-hoc query"
 _TOKEN = re.compile(
     r"""(?P<comment>--(?:\\\n|[^\r\n])*|/\*(?!\+))
@@ -47,14 +47,14 @@ def check_text(text: str, limits: SqlLimits, what: str = QUERY) -> None:
     """Refuse a query that is too large or has several statements; `what` is for the message."""
     check_size(text, limits)
     if "${" in text:  # Spark would substitute its settings and the process's environment
-        raise Refused(f"{what} may not use ${{…}}", hint="write concat('$', '{') for the text.")
+        raise Refused(f"{what} may not contain ${{…}}", hint="write concat('$', '{') for the text.")
     ended = False
     for kind, token in _tokens(text):
         if ended and kind != "end":
-            raise Refused(f"{what} is one statement, and this text has more", hint=HINT)
+            raise Refused(f"{what} must be a single statement", hint=HINT)
         ended = ended or kind == "end"
         if kind == "other" and (token == "$" or not token.isascii()):
-            raise Refused(f"{what} may not have {token!r} outside of quotes", hint=HINT)
+            raise Refused(f"{what} may not contain {token!r} outside of quotes", hint=HINT)
 
 
 def check_size(text: str, limits: SqlLimits) -> None:
@@ -62,7 +62,7 @@ def check_size(text: str, limits: SqlLimits) -> None:
     if len(text) > limits.text_max:
         raise LimitReached(
             f"the query has {len(text):,} characters, and the limit is {limits.text_max:,}",
-            hint="the limit is the setting query.text_max.",
+            hint="the limit is set by query.text_max.",
         )
     depth = 0
     for kind, token in _tokens(text):
@@ -89,13 +89,15 @@ def _comment_end(text: str, at: int) -> int:
         depth += 1 if edge[0] == "/*" else -1
         if depth == 0:
             return edge.end()
-    raise BadQuery("a comment of the query is not closed")
+    raise BadQuery("the query has an unterminated comment")
 
 
 def _check_token(kind: str, token: str, depth: int, limits: SqlLimits) -> None:
     if depth > limits.depth_max:
-        raise LimitReached(f"the query is nested deeper than {limits.depth_max} levels")
+        raise LimitReached(f"the query is nested more than {limits.depth_max} levels deep")
     if kind == "string" and len(token) > limits.string_max:
-        raise LimitReached(f"a string of the query is longer than {limits.string_max:,} characters")
+        raise LimitReached(
+            f"a string literal in the query is longer than {limits.string_max:,} characters"
+        )
     if kind == "other" and token in "'\"`":
-        raise BadQuery("a quote of the query is not closed")
+        raise BadQuery("the query has an unterminated quote")

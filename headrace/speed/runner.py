@@ -4,7 +4,7 @@ The position in the store is the only checkpoint. An epoch begins there, and its
 position are committed in one transaction; an epoch that was not committed is computed again. Spark
 keeps no state between two epochs. An epoch starts when events arrive, but not sooner than
 `speed.trigger` after the start of the one before. tests/speed/test_runner.py and the kill tests
-check this.
+check this, tests/speed/test_first_turns.py the start.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ log = structlog.get_logger()
 EpochGuard = Callable[[], AbstractContextManager[None]]  # around each epoch
 POLL_S = 0.02  # between two reads of the log's end
 PHASES_KEPT = 100  # epochs
+FIRST_TURNS_MAX = 4
+# All flows of a process share one Spark: if all started at once, each would wait for all others.
+_first_turns = threading.BoundedSemaphore(FIRST_TURNS_MAX)
 
 Phases = dict[str, int]  # milliseconds by name
 
@@ -76,7 +79,7 @@ class EpochRunner:
         self._vectorised = vectorised
         self.between_epochs = threading.Lock()  # held while no epoch may run
         self.phases: deque[tuple[PositionRange, Phases]] = deque(maxlen=PHASES_KEPT)
-        self.warm = False  # whether the first iteration is over
+        self.warm = False  # whether the views have been run over no events
         self._limit = min(FIRST_EVENTS, self.settings.epoch_events_max)
         self._numbers = count(1)
         self._taken: Position | None = None  # where the newest epoch ended
@@ -110,23 +113,33 @@ class EpochRunner:
         return self._worker.problem
 
     def _turn(self) -> float:
-        """Run one epoch, if there is work; returns the pause after it in seconds."""
-        began = time.monotonic()
-        try:
-            if not self.warm:
-                self._warm()
-            if not self.step():
+        """Run one epoch, if there is work; returns the pause after it in seconds. Few flows run
+        their first at the same time; a stop does not wait for them.
+        """
+        if self.warm:
+            return self._paced_step()
+        while not _first_turns.acquire(timeout=POLL_S):
+            if self._stop.is_set():
                 return POLL_S
+        try:
+            self._warm()
+            return self._paced_step()
         finally:
-            self.warm = True
+            _first_turns.release()
+
+    def _paced_step(self) -> float:
+        began = time.monotonic()
+        if not self.step():
+            return POLL_S
         return max(0.0, self.settings.trigger_us / SECOND - (time.monotonic() - began))
 
     def _warm(self) -> None:
         """Run the views over no events, so that Spark is warm for the first epoch."""
-        with self.between_epochs:
+        with self.between_epochs, self._guard():
             state = self.store.stream(self.flow.name)
             nothing = PositionRange(state.position, state.position)
             self._compute(state, NextEpoch(nothing), self.clock())
+        self.warm = True
 
     # Epochs
 

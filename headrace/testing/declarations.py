@@ -126,7 +126,9 @@ class Declarations:
     def stream(self, name: str) -> StreamDeclaration:
         found = next((s for s in self.streams if s.name.lower() == name.lower()), None)
         if found is None:
-            raise BadDefinition(f"the transcript sends events to '{name}', which takes none in")
+            raise BadDefinition(
+                f"the transcript sends events to '{name}', but declares no such stream"
+            )
         return found
 
 
@@ -181,7 +183,7 @@ def _statement(
         body, rest = _body(text, match.end())
         location = _LOCATION.search(rest)
         return TableDeclaration(match["name"], columns_of(body), location[1] if location else "")
-    raise BadDefinition(f"a transcript cannot read this statement: {text[:60]}")
+    raise BadDefinition(f"a transcript does not support this statement: {text[:60]}")
 
 
 def _body(text: str, start: int) -> tuple[str, str]:

@@ -66,7 +66,7 @@ class ReferenceSubscriber:
 
     def __post_init__(self) -> None:
         match = _SUBSCRIBE.fullmatch(self.text)
-        assert match, f"the reference cannot read: {self.text}"
+        assert match, f"the reference interpreter cannot parse: {self.text}"
         self.view, self.mode = match["view"], (match["mode"] or "ACCUMULATING").upper()
         self.where = dict(re.findall(r"(\w+)\s*=\s*'?([^' ]*)'?", match["where"] or ""))
         self.emit = " ".join((match["emit"] or "CHANGES").upper().replace(",", " ").split())

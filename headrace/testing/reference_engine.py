@@ -187,7 +187,7 @@ class ReferenceEngine:
 def _stream_of(stream: StreamDeclaration) -> _Stream:
     if stream.partitions > 1 and stream.key_field is None:
         raise BadDefinition(
-            f"stream '{stream.name}' of a story has partitions, but no key for them"
+            f"stream '{stream.name}' of the transcript has several partitions, but no key"
         )
     return _Stream(stream, [_Partition() for _ in range(stream.partitions)])
 

@@ -43,7 +43,7 @@ class ReferenceWatch:
                 self._match(event)
         self._new = []
         if self.why is None and until is not None and now_us >= until:
-            self.why = f"it was to watch until {iso(until)}"
+            self.why = f"its UNTIL time was reached: {iso(until)}"
 
     def _order(self, new: tuple[Event, int]) -> tuple[int, int]:
         event, arrived_us = new
@@ -55,7 +55,7 @@ class ReferenceWatch:
             self.matches.append(row)
             count = len(self.matches)
             if self.watch.when and self._rows(self.watch.done, event):
-                self.why = "its WHEN came true"
+                self.why = "its WHEN condition was met"
             elif count == self.watch.matches_max:
                 self.why = f"it had {count} {'match' if count == 1 else 'matches'}"
 

@@ -40,7 +40,7 @@ def timestamp_us(value: Any, format: str) -> int:
     if format in _UNITS_US:
         return _epoch_us(value, _UNITS_US[format])
     if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a text")
+        raise ValueError(f"{value!r} is not a string")
     time = datetime.strptime(value, "".join(_directive(*p) for p in _PIECE.findall(format)))
     time = time.replace(tzinfo=UTC) if time.tzinfo is None else time
     return (time - _ZERO) // timedelta(microseconds=1)
@@ -56,5 +56,5 @@ def _epoch_us(value: Any, unit_us: Fraction) -> int:
 
 def _directive(quoted: str, letters: str, _letter: str, sign: str) -> str:
     if letters and letters not in _DIRECTIVES:
-        raise Unsupported(f"the reference does not know '{letters}' in a format of times")
+        raise Unsupported(f"'{letters}' is not supported in a time format")
     return _DIRECTIVES[letters] if letters else (quoted or sign or "'").replace("%", "%%")

@@ -84,8 +84,8 @@ def _refuse_unknown(said: Mapping[str, Any], known: set[str], where: str) -> Non
     for name in said:
         if name not in known:
             raise BadDefinition(
-                f"a transcript does not know '{name}'",
-                hint=f"it knows {', '.join(sorted(known))}.",
+                f"'{name}' is not a field of a transcript",
+                hint=f"available fields: {', '.join(sorted(known))}.",
                 origin=where,
             )
 

@@ -79,7 +79,7 @@ def test_somebody_can_always_manage_users(access: Access) -> None:
     with pytest.raises(Conflict, match="eve is the last"):
         access.remove_user("eve", TEST)
     access.remove_user("ada", TEST)
-    removed = [entry.object for entry in access.audit_log() if entry.what == "remove_user"]
+    removed = [entry.object for entry in access.audit_log().entries if entry.what == "remove_user"]
     assert removed == ["user:ada", "user:bob"]
 
 
@@ -299,7 +299,7 @@ def test_wrong_words_change_nothing(access: Access) -> None:
         with pytest.raises(BadRequest):
             access.create_token(asked, TEST)
     assert [user.name for user in access.users()] == ["ada"]
-    assert [entry.what for entry in access.audit_log()] == ["add_user"]
+    assert [entry.what for entry in access.audit_log().entries] == ["add_user"]
 
 
 # The audit log
@@ -311,7 +311,7 @@ def test_each_change_is_in_the_log_with_who_made_it(access: Access) -> None:
     token = access.create_token(TokenRequest("ada"), by).token
     access.revoke_token(token.id, by)
     access.remove_user("ada", by)
-    entries = access.audit_log()
+    entries = access.audit_log().entries
     assert [(entry.what, entry.object) for entry in reversed(entries)] == [
         ("add_user", "user:ada"), ("add_grant", "user:ada"), ("create_token", f"token:{token.id}"),
         ("revoke_token", f"token:{token.id}"), ("remove_user", "user:ada"),
@@ -327,14 +327,14 @@ def test_entries_of_the_log_are_found(access: Access) -> None:
     access.log(Actor("bob", "t3"), "read_view", "view:sales", "refused", "bob may not read 'sales'")
 
     def found(**wanted: Any) -> list[str]:
-        return [f"{e.user} {e.what}" for e in access.audit_log(AuditLogFilter(**wanted))]
+        return [f"{e.user} {e.what}" for e in access.audit_log(AuditLogFilter(**wanted)).entries]
 
     refused, later, granted, first = (
         "bob read_view", "Bea add_user", "ann add_grant", "ann add_user",
     )  # fmt: skip
     assert found() == [refused, later, granted, first]
     assert found(limit=2) == [refused, later]
-    assert found(limit=2, before=access.audit_log()[1].number) == [granted, first]
+    assert found(limit=2, before=access.audit_log().entries[1].number) == [granted, first]
     assert found(user="ann") == [granted, first]
     assert found(decision="refused") == [refused]
     assert found(what="add_user") == [later, first]
@@ -343,9 +343,20 @@ def test_entries_of_the_log_are_found(access: Access) -> None:
     assert found(find="bob nothing") == found(find="b%b") == []
 
 
+def test_a_page_of_the_log_says_how_many_entries_match(access: Access) -> None:
+    for number in range(5):
+        access.add_user(f"u{number}", None, Actor("ann" if number else "Bea"))
+
+    def total(**wanted: Any) -> int:
+        return access.audit_log(AuditLogFilter(**wanted)).total
+
+    assert [total(limit=2), total(limit=2, before=3), total(user="ann", before=3)] == [5, 5, 4]
+    assert [total(find="u3"), total(after=2), total(user="eve")] == [1, 3, 0]
+
+
 def test_what_a_refusal_tells_is_cut(access: Access) -> None:
     access.log(Actor("bob"), "read_view", "view:" + "x" * 9_000, "refused", "y" * 9_000)
-    (entry,) = access.audit_log()
+    (entry,) = access.audit_log().entries
     assert (len(entry.object), len(entry.detail)) == (NAME_MAX, DETAIL_MAX)
 
 
@@ -365,7 +376,7 @@ def test_the_log_is_only_appended_to(access: Access, sql: str) -> None:
         access._file.write() as db,
     ):
         db.execute(sql)
-    assert [entry.user for entry in access.audit_log()] == ["test"]
+    assert [entry.user for entry in access.audit_log().entries] == ["test"]
 
 
 # What a run needs
@@ -397,5 +408,5 @@ def test_a_job_has_no_users_but_that_of_its_run(access: Access) -> None:
     token_of(access, "bob")
     begin_job(access)
     assert [user.name for user in access.users()] == ["local"]
-    removed = [entry.object for entry in access.audit_log() if entry.what == "remove_user"]
+    removed = [entry.object for entry in access.audit_log().entries if entry.what == "remove_user"]
     assert removed == ["user:bob", "user:ada"]

@@ -37,7 +37,7 @@ def tamper(folder: Path, sql: str) -> None:
 
 def test_whoever_has_the_entries_can_compute_their_chain(access: Access) -> None:
     before = ""
-    for entry in access.audit_log(AuditLogFilter(after=0)):
+    for entry in access.audit_log(AuditLogFilter(after=0)).entries:
         said = [before, *(getattr(entry, name) for name in FIELDS)]
         text = json.dumps(said, separators=(",", ":"), ensure_ascii=False)
         before = hashlib.sha256(text.encode()).hexdigest()
@@ -75,7 +75,8 @@ def test_a_change_of_the_file_shows(
 def test_what_came_after_a_number_is_told_in_order(access: Access) -> None:
     def numbers(after: int, limit: int = 100) -> list[int]:
         return [
-            entry.number for entry in access.audit_log(AuditLogFilter(after=after, limit=limit))
+            entry.number
+            for entry in access.audit_log(AuditLogFilter(after=after, limit=limit)).entries
         ]
 
     assert numbers(0) == [1, 2, 3]

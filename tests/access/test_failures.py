@@ -92,9 +92,9 @@ def test_it_is_in_the_audit_log_once(access: Access) -> None:
     for _ in range(5):
         with pytest.raises(Overloaded):
             access.authenticate_token("hr_more", HERE)
-    (entry,) = access.audit_log()
+    (entry,) = access.audit_log().entries
     assert (entry.user, entry.what, entry.decision) == ("anonymous", "authenticate", "refused")
-    assert entry.detail == "3 authentications of 192.0.2.1 failed within a minute"
+    assert entry.detail == "3 authentications from 192.0.2.1 failed within a minute"
 
 
 def test_a_network_of_ipv6_is_one_address(clock: HeldClock) -> None:

@@ -15,12 +15,12 @@ import pytest
 from headrace.access.access import Access
 from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object, object_of
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.get_request import A, GetRequest, response_type
 from headrace.api.resources.balance import Balance
-from headrace.api.resources.catalog import Catalog, CatalogColumn, CatalogStream, FunctionShape
+from headrace.api.resources.catalog import Catalog, CatalogColumn, CatalogStream, FunctionInfo
 from headrace.api.resources.dead_letters import DeadLetter, DeadLetters
-from headrace.api.resources.epochs import Epochs, GenerationShape
+from headrace.api.resources.epochs import Epochs, GenerationInfo
 from headrace.api.resources.events import (
     AffectedRow,
     CommitRecord,
@@ -33,10 +33,10 @@ from headrace.api.resources.query import QueryPlan
 from headrace.api.resources.rules import RuleHistory, RuleList
 from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.api.resources.system import (
-    DiskShape,
-    ProcessShape,
-    SettingShape,
-    SparkShape,
+    DiskUsage,
+    ProcessInfo,
+    SettingInfo,
+    SparkInfo,
     System,
 )
 from headrace.api.resources.topology import Edge, Node, Topology
@@ -45,7 +45,7 @@ from headrace.api.resources.watches import WatchList
 from headrace.api.rule_service import RuleStatus
 from headrace.api.server import HttpServer
 from headrace.api.service import RebuildResult
-from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
+from headrace.audit.trace import Replay, ReplayStep, SkippedRecords, TracedRecord, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
 from headrace.core.errors import NotFound
 from headrace.core.origin import Origin
@@ -95,7 +95,7 @@ REBUILT = RebuildResult("visitors", 4, 12, 0)
 AUDITS = [AuditResult("visitors", 12, 1, ("/home: 2 is not 3",), "up to [7, 8]")]
 SEEN = TracedRecord("clicks", 0, 3, None, "2026-01-01T00:00:00Z", "{}", True, "why not")
 WHY = Why(
-    "visitors", {"url": "/home"}, None, 1, [SEEN], [OmittedRecords("duplicate", 2, [])], True,
+    "visitors", {"url": "/home"}, None, 1, [SEEN], [SkippedRecords("duplicate", 2, [])], True,
     "yes", ANSWER.as_of,
 )  # fmt: skip
 STEP = ReplayStep("epoch", 1, "2026-01-01T00:00:00Z", [7, 8], [5, 6], 1, 0, 0, {"n": 1})
@@ -125,7 +125,7 @@ TOPOLOGY = Topology(
 CATALOG = Catalog(
     "shop",
     [CatalogStream("clicks", "declared", [CatalogColumn("user", "STRING")], "shop.sql:1")],
-    [], [], [], [], [], [FunctionShape("count", "aggregate")], ["SELECT"],
+    [], [], [], [], [], [FunctionInfo("count", "aggregate")], ["SELECT"],
 )  # fmt: skip
 LINEAGE = Lineage(
     [ColumnLineage("visitors", "url", [ColumnRef("clicks", "url")], True)],
@@ -135,7 +135,7 @@ RECORD = EventRecord(
     0, 3, "2026-01-01T00:00:00Z", "event", None, "2026-01-01T00:00:00Z", True, 1.5, "e1", "ada",
     {"user": "ada"}, "{}",
 )  # fmt: skip
-FOUND = EventPage([RECORD], "3,0", 12)
+FOUND = EventPage([RECORD], "3,0", 12, 40)
 TRACE = EventTrace(
     RECORD, CommitRecord(1, "2026-01-01T00:00:00Z"), True, None,
     [AffectedRow("visitors", {"url": "/home"}, None)], [ALERT],
@@ -144,24 +144,24 @@ QUALITY = Quality(
     "2026-01-01T00:00:00Z",
     [
         StreamQuality(
-            "clicks", 5, [LatenessBucket(0, 5)], 0, 7, 8, 1, 2, [], [],
+            "clicks", 5, [LatenessBucket(0, 5)], 0, 7, 8, 1, 2, [], [], 0,
             [NullShare("ms", 1, 0.2, True)],
             Balance(8, 5, 1, 2, 0, 0),
         )
     ],
 )  # fmt: skip
-EPOCHS = Epochs([], [GenerationShape("clicks", 1, [5, 6], 11, "2026-01-01T00:00:00Z", [])])
+EPOCHS = Epochs([], [GenerationInfo("clicks", 1, [5, 6], 11, "2026-01-01T00:00:00Z", [])], 7, 1)
 ABOUT = ViewDetail(
     "visitors", "mergeable", "SELECT 1", "shop.sql:9", "why", [], [], [], AUDITS[0], None, None,
     ["clicks"], [],
 )  # fmt: skip
 SYSTEM = System(
     "2026-01-01T00:00:00Z",
-    ProcessShape(1, 2, 3, 4.5),
-    SparkShape(False, "local[*]", None, "2g", None, None),
-    DiskShape("/state", 1, 2, 3, {"log": 3}, None, None),
+    ProcessInfo(1, 2, 3, 4.5),
+    SparkInfo(False, "local[*]", None, "2g", None, None),
+    DiskUsage("/state", 1, 2, 3, {"log": 3}, None, None),
     {"headrace": "0.1.0"},
-    [SettingShape("http.port", "8080", "8080", "port", False)],
+    [SettingInfo("http.port", "8080", "8080", "port", False)],
 )
 ANSWERS: list[Any] = [
     ANSWER, LATENESS, WHY, REPLAY, STATUS, TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT,
@@ -227,7 +227,7 @@ class Shop:
         self._asked("live", list(topics))
         subscriber = Subscriber(10, news, lambda subscriber: None)
         raw = msgspec.Raw(b'{"state":"running"}')
-        last = SubscriptionEvent("end", {"reason": "the project is stopping"})
+        last = SubscriptionEvent("end", {"reason": "the project is shutting down"})
         subscriber.offer(
             [
                 SubscriptionEvent("status", raw, "7"),
@@ -241,7 +241,11 @@ class Shop:
         return object_of("view", subscribed_name(text))
 
     def subscribe(
-        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
+        self,
+        text: str,
+        after: str | None = None,
+        news: Callable[[], None] = lambda: None,
+        caller: Caller = OWNER,
     ) -> OpenSubscription:
         self._asked("subscribe", text, after)
         raise NotFound("there is no view")
@@ -333,8 +337,8 @@ def client(stranger: httpx.Client, token: str) -> httpx.Client:
 
 
 @pytest.fixture
-def remote(server: HttpServer, token: str) -> Iterator[Remote]:
-    with Remote(server.url, token) as made:
+def remote(server: HttpServer, token: str) -> Iterator[RemoteService]:
+    with RemoteService(server.url, token) as made:
         yield made
 
 

@@ -1,4 +1,4 @@
-"""`Remote` is a Service: what it is asked arrives, and what comes back is what was given."""
+"""`RemoteService` is a Service: what it is asked arrives, and what comes back is what was given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headrace.api.client import Remote, _conditions
+from headrace.api.client import RemoteService, _conditions
 from headrace.api.resources.status import StatusRequest
 from headrace.api.server import HttpServer
 from headrace.api.service import Service
@@ -49,7 +49,11 @@ CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("ask", "answer", "call"), CALLS, ids=[str(c[2]) for c in CALLS])
 def test_each_method_goes_there_and_back(
-    remote: Remote, shop: Shop, ask: Callable[[Service], Any], answer: Any, call: tuple[Any, ...]
+    remote: RemoteService,
+    shop: Shop,
+    ask: Callable[[Service], Any],
+    answer: Any,
+    call: tuple[Any, ...],
 ) -> None:
     assert ask(remote) == answer
     assert shop.calls == [call]
@@ -65,25 +69,27 @@ def test_each_method_goes_there_and_back(
     ],
     ids=["lines", "array", "one by one", "none"],
 )
-def test_records_arrive_byte_for_byte(remote: Remote, shop: Shop, records: list[bytes]) -> None:
+def test_records_arrive_byte_for_byte(
+    remote: RemoteService, shop: Shop, records: list[bytes]
+) -> None:
     receipt = remote.submit("clicks", records).result(0)
     assert receipt.accepted == len(records)
     assert shop.logged() == records
 
 
-def test_a_receipt_is_the_one_of_the_log(remote: Remote) -> None:
+def test_a_receipt_is_the_one_of_the_log(remote: RemoteService) -> None:
     records = [b'{"event_id":1}', b'{"event_id":1}', b'{"event_id":1,"ms":2}']
     assert remote.submit("clicks", records).result(0) == Receipt(3, 1, 1, ((0, 0, 3),))
 
 
-def test_an_empty_record_is_refused_and_not_lost(remote: Remote) -> None:
+def test_an_empty_record_is_refused_and_not_lost(remote: RemoteService) -> None:
     with pytest.raises(BadRequest, match="the body is empty"):
         remote.submit("clicks", [b""]).result(0)
 
 
 @pytest.mark.parametrize("kind", [kind for _, kind in sorted(_conditions().items())])
 def test_each_error_comes_back_as_itself(
-    remote: Remote, shop: Shop, kind: type[HeadraceError]
+    remote: RemoteService, shop: Shop, kind: type[HeadraceError]
 ) -> None:
     shop.fail = kind("it is so", detail="why", hint="do this", origin="shop.sql:3")
     with pytest.raises(kind) as raised:
@@ -92,7 +98,7 @@ def test_each_error_comes_back_as_itself(
     assert raised.value.as_dict() == shop.fail.as_dict()
 
 
-def test_an_unknown_condition_is_a_failed_engine(remote: Remote, shop: Shop) -> None:
+def test_an_unknown_condition_is_a_failed_engine(remote: RemoteService, shop: Shop) -> None:
     class OddError(HeadraceError):
         @property
         def condition(self) -> str:
@@ -103,12 +109,12 @@ def test_an_unknown_condition_is_a_failed_engine(remote: Remote, shop: Shop) -> 
         remote.metrics()
 
 
-def test_an_unknown_stream_fails_the_future(remote: Remote) -> None:
+def test_an_unknown_stream_fails_the_future(remote: RemoteService) -> None:
     with pytest.raises(NotFound, match="there is no stream 'a b'"):
         remote.submit("a b", [b"{}"]).result(0)
 
 
-def test_not_ready_says_why(remote: Remote, shop: Shop) -> None:
+def test_not_ready_says_why(remote: RemoteService, shop: Shop) -> None:
     shop.able = (False, "still building")
     assert remote.ready() == (False, "still building")
 
@@ -117,7 +123,7 @@ def test_nothing_that_answers_is_unavailable_with_a_hint() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         with (
-            Remote(f"http://127.0.0.1:{taken.getsockname()[1]}") as remote,
+            RemoteService(f"http://127.0.0.1:{taken.getsockname()[1]}") as remote,
             pytest.raises(Unavailable) as raised,
         ):
             remote.ready()
@@ -140,7 +146,7 @@ def test_want_of_room_is_waited_out(server: HttpServer, shop: Shop, token: str) 
     shop.fail = Unavailable("the log is busy")
     later = {2: Overloaded("full"), 4: None}
     time = HeldTime(lambda n: setattr(shop, "fail", later.get(n, shop.fail)))
-    with Remote(server.url, token, sleep=time.sleep, clock=lambda: time.now) as remote:
+    with RemoteService(server.url, token, sleep=time.sleep, clock=lambda: time.now) as remote:
         assert remote.submit("clicks", [b"{}"]).result(0).accepted == 1
     assert time.sleeps == [0.05, 0.1, 1.0, 1.0]
 
@@ -149,7 +155,7 @@ def test_waiting_ends(server: HttpServer, shop: Shop, token: str) -> None:
     shop.fail = Overloaded("full")
     time = HeldTime(lambda n: None)
     with (
-        Remote(
+        RemoteService(
             server.url, token, retry_s_max=5, sleep=time.sleep, clock=lambda: time.now
         ) as remote,
         pytest.raises(Overloaded, match="full"),
@@ -175,10 +181,10 @@ def test_a_stranger_on_the_port_is_recognised() -> None:
     with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
         thread = threading.Thread(target=stranger.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        with Remote(f"http://127.0.0.1:{stranger.server_port}") as remote:
-            with pytest.raises(EngineFailed, match="is not one of Headrace"):
+        with RemoteService(f"http://127.0.0.1:{stranger.server_port}") as remote:
+            with pytest.raises(EngineFailed, match="is not from a Headrace server"):
                 remote.ask(StatusRequest())
-            with pytest.raises(EngineFailed, match="responded with status 502 and no error"):
+            with pytest.raises(EngineFailed, match="with status 502 and no Headrace error"):
                 remote.metrics()
         stranger.shutdown()
         thread.join()

@@ -8,7 +8,7 @@ import httpx
 import msgspec
 import pytest
 
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.compression import BYTES_MIN
 from headrace.api.export import CSV, PARQUET
 from headrace.api.server import HttpServer
@@ -89,6 +89,9 @@ def test_an_answer_with_a_secret_is_not_compressed(client: httpx.Client) -> None
 def test_a_client_on_the_same_machine_asks_for_no_compression(
     server: HttpServer, token: str
 ) -> None:
-    with Remote(server.url, token) as near, Remote("http://stats.example", token) as far:
+    with (
+        RemoteService(server.url, token) as near,
+        RemoteService("http://stats.example", token) as far,
+    ):
         assert near._http.headers["accept-encoding"] == "identity"
         assert "gzip" in far._http.headers["accept-encoding"]

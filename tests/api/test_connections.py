@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from headrace.access.access import Access
-from headrace.api.connections import connections_max
+from headrace.api.connections import AcceptedSocket, Connections, connections_max
 from headrace.api.protocol import HEAD_BYTES_MAX
 from headrace.api.server import HttpServer
 from headrace.core.time import MILLISECOND, SECOND
@@ -118,6 +118,15 @@ def test_one_address_has_room_of_its_own(serve: Serve) -> None:
         assert [one for one in others if ended(one)] == []
 
 
+def test_addresses_of_one_ipv6_network_count_as_one() -> None:
+    connections = Connections(most=8, per_address=2)
+    peers = [("2001:db8::1", 1), ("2001:db9::1", 2), ("2001:db8::2", 3), ("2001:db8::3%eth0", 4)]
+    with ExitStack() as held:
+        for peer in peers:
+            assert connections.admit(held.enter_context(closing(AcceptedSocket())), peer)
+        assert [connections.of(peer) is not None for peer in peers] == [False, True, True, True]
+
+
 def test_who_is_known_stays_and_who_comes_after_is_told(serve: Serve, token: str) -> None:
     url = serve(connections_max=3, connections_per_address_max=3).url
     head = f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
@@ -130,7 +139,7 @@ def test_who_is_known_stays_and_who_comes_after_is_told(serve: Serve, token: str
             said = answered(refused)
         assert said.startswith(b"HTTP/1.1 503 ")
         assert b"retry-after: 1\r\n" in said
-        assert b"the server has reached its limit of connections" in said
+        assert b"the server has reached its connection limit" in said
 
 
 def test_a_head_that_does_not_come_is_given_up(serve: Serve) -> None:

@@ -14,10 +14,10 @@ import httpx
 import pytest
 
 import headrace
-from headrace.access.caller import Caller
+from headrace.access.caller import OWNER, Caller
 from headrace.access.object import Object
 from headrace.api import events
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadQuery, Forbidden, NotFound, Overloaded, Unavailable
 from headrace.core.time import SECOND
@@ -46,10 +46,14 @@ class Telling(Shop):
         return object_named(self.hub._plan(), subscribed_name(text), caller)
 
     def subscribe(
-        self, text: str, after: str | None = None, news: Callable[[], None] = lambda: None
+        self,
+        text: str,
+        after: str | None = None,
+        news: Callable[[], None] = lambda: None,
+        caller: Caller = OWNER,
     ) -> OpenSubscription:
         assert self.hub is not None
-        return self.hub.subscribe(text, after, news)
+        return self.hub.subscribe(text, after, news, caller.user)
 
 
 class Place:
@@ -102,7 +106,7 @@ def test_stream_of_events_has_ids_names_and_json(place: Place) -> None:
 
 
 def test_connection_that_is_closed_is_left(place: Place) -> None:
-    with Remote(place.server.url, place.token) as remote:
+    with RemoteService(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
         assert hearing.poll()[0].event == "relation"
         assert place.open() == 1
@@ -118,7 +122,7 @@ def test_connection_that_is_closed_is_left(place: Place) -> None:
 def test_what_an_event_says_is_no_line_of_the_stream(place: Place) -> None:
     said = "x\u2028id: 9,9\u2028event: position\u2029\u0085\r\n\ndata: {}"
     place.bench.send(Click(said, "ann", 5))
-    with Remote(place.server.url, place.token) as remote:
+    with RemoteService(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
         heard = [hearing.poll()[0] for _ in range(2)]
         hearing.close()
@@ -128,7 +132,7 @@ def test_what_an_event_says_is_no_line_of_the_stream(place: Place) -> None:
 
 def test_last_event_id_resumes_and_an_unknown_one_is_reset(place: Place) -> None:
     place.bench.send(Click("/a", "ann", 5))
-    with Remote(place.server.url, place.token) as remote:
+    with RemoteService(place.server.url, place.token) as remote:
         first = remote.subscribe(HITS)
         heard = [first.poll()[0], first.poll()[0]]
         assert [event.event for event in heard] == ["relation", "pane"]
@@ -198,7 +202,7 @@ def test_subscribe_goes_on_with_a_stream_after_a_restart(place: Place) -> None:
 
 def test_a_stream_is_heard_by_those_who_may_read_it(place: Place) -> None:
     eve = token_of(place.access, "eve", "read", on="stream:clicks")
-    with Remote(place.server.url, eve) as remote:
+    with RemoteService(place.server.url, eve) as remote:
         hearing = remote.subscribe("SUBSCRIBE TO clicks")
         assert hearing.poll()[0].event == "position"
         for text in (HITS, "SUBSCRIBE TO nothing"):
@@ -224,7 +228,7 @@ def test_position_that_is_none_is_a_bad_query(place: Place) -> None:
 def test_what_is_wrong_with_the_text_comes_back_as_its_condition(
     place: Place, text: str, kind: type[Exception]
 ) -> None:
-    with Remote(place.server.url, place.token) as remote, pytest.raises(kind):
+    with RemoteService(place.server.url, place.token) as remote, pytest.raises(kind):
         remote.subscribe(text)
     with pytest.raises(kind):
         next(headrace.subscribe(text, place.server.url, place.token))
@@ -236,7 +240,7 @@ def test_missing_text_is_a_bad_request(place: Place) -> None:
 
 
 def test_too_many_subscriptions_are_refused(place: Place) -> None:
-    with Remote(place.server.url, place.token) as remote:
+    with RemoteService(place.server.url, place.token) as remote:
         open_ones = [remote.subscribe(HITS) for _ in range(3)]
         with pytest.raises(Overloaded):
             remote.subscribe(HITS)
@@ -245,7 +249,7 @@ def test_too_many_subscriptions_are_refused(place: Place) -> None:
 
 
 def test_server_that_is_gone_is_unavailable(place: Place) -> None:
-    with Remote(place.server.url, place.token) as remote:
+    with RemoteService(place.server.url, place.token) as remote:
         hearing = remote.subscribe(HITS)
         place.stop()
         told = [event for _ in range(2) for event in hearing.poll()]
@@ -274,7 +278,7 @@ def test_silence_is_filled_with_comments(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_subscription_ends_when_its_grant_is_taken_back(place: Place) -> None:
     secret = token_of(place.access, "ada", "read", on="view:hits")
-    with Remote(place.server.url, secret) as remote:
+    with RemoteService(place.server.url, secret) as remote:
         hearing = remote.subscribe(HITS)
         assert hearing.poll()[0].event == "relation"
         place.access.remove_grant("ada", "read", "view:hits", TEST)

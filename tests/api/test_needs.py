@@ -150,16 +150,16 @@ def test_who_is_not_known_is_told_so(site: Site, route: Route) -> None:
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_changes_and_refusals_are_logged_and_reads_are_not(site: Site, route: Route) -> None:
-    before = len(site.access.audit_log(ALL))
+    before = len(site.access.audit_log(ALL).entries)
     site.asks(route, site.tokens[Role.ADMIN, "*"])
     operation = NEEDS[route.name].split()[0]
-    logged = site.access.audit_log(ALL)[: -before or None]
+    logged = site.access.audit_log(ALL).entries[: -before or None]
     expected = operation in LOGGED and not NEEDS[route.name].endswith("*")
     assert [(entry.what, entry.decision) for entry in logged] == (
         [(route.name, "allowed")] if expected else []
     )
     if site.asks(route, site.nobody) == 403:
-        entry = site.access.audit_log(AuditLogFilter(limit=1))[0]
+        entry = site.access.audit_log(AuditLogFilter(limit=1)).entries[0]
         assert (entry.user, entry.what, entry.decision) == ("newcomer", route.name, "refused")
         assert entry.request
 

@@ -59,7 +59,7 @@ def test_each_operation_is_whole(said: dict[str, Any], route: Route) -> None:
     assert in_path == re.findall(r"{(\w+)}", route.path)
     assert all(p["required"] == (p["in"] == "path") and p["schema"] for p in parameters)
     error = operation["responses"]["default"]["content"]["application/json"]["schema"]
-    assert error == {"$ref": "#/components/schemas/ErrorShape"}
+    assert error == {"$ref": "#/components/schemas/ErrorBody"}
     assert operation["responses"]["200"]["content"]
     assert ("requestBody" in operation) == bool(route.bodies)
 

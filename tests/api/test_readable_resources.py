@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from headrace.access.caller import OWNER, Caller, Permission
 from headrace.api.get_request import A, GetRequest
 from headrace.api.resources.catalog import CatalogRequest, CatalogSink, CatalogStream, CatalogView
-from headrace.api.resources.epochs import Epochs, EpochShape, EpochsRequest, GenerationShape
+from headrace.api.resources.epochs import EpochInfo, Epochs, EpochsRequest, GenerationInfo
 from headrace.api.resources.events import EventRequest
 from headrace.api.resources.lineage import LineageRequest
 from headrace.api.resources.quality import QualityRequest
@@ -69,11 +69,12 @@ LINEAGE = Lineage(
 def epochs(asked: EpochsRequest) -> Epochs:
     audits = [AuditResult(view, 1, 0, (), "") for view in ("visitors", "sales")]
     epochs = [
-        EpochShape(number, flow, [0], [1], 1, 0, 0, 0, AT, AT, 1.0)
+        EpochInfo(number, flow, [0], [1], 1, 0, 0, 0, AT, AT, 1.0)
         for number, flow in ((3, "clicks+orders"), (2, "orders"), (1, "clicks"))
         if asked.stream in (None, flow)
     ]
-    return Epochs(epochs, [GenerationShape(e.stream, 1, [1], 1, AT, audits) for e in epochs])
+    generations = [GenerationInfo(e.stream, 1, [1], 1, AT, audits) for e in epochs]
+    return Epochs(epochs, generations, len(epochs), len(epochs))
 
 
 @dataclass
@@ -139,6 +140,7 @@ def test_catalog_and_lineage_name_what_one_may_read() -> None:
 def test_epochs_are_of_the_flows_that_one_may_read() -> None:
     cut = EpochsRequest().readable(Project(), ADA)
     assert [epoch.stream for epoch in cut.epochs] == ["clicks"]
+    assert (cut.epochs_total, cut.generations_total) == (1, 1)
     assert [[audit.view for audit in one.audits] for one in cut.generations] == [["visitors"]]
     assert EpochsRequest("clicks").readable(Project(), ADA) == cut
     assert len(EpochsRequest().readable(Project(), OWNER).epochs) == 3

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.get_request import GetRequest
 from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.catalog import CatalogRequest
@@ -100,7 +100,7 @@ def test_each_question_is_sent_here() -> None:
 
 @pytest.mark.parametrize(("question", "answer"), CALLS, ids=[str(c[0])[:40] for c in CALLS])
 def test_each_question_goes_there_and_back(
-    remote: Remote, shop: Shop, question: GetRequest[Any], answer: Any
+    remote: RemoteService, shop: Shop, question: GetRequest[Any], answer: Any
 ) -> None:
     assert remote.ask(question) == answer
     # Authorization asks for an alert too, because its rule decides.
@@ -118,7 +118,7 @@ def test_live_topics_come_on_one_connection(client: httpx.Client, shop: Shop) ->
     assert last.startswith("event: end")
 
 
-def test_live_topics_are_heard_by_a_client(remote: Remote) -> None:
+def test_live_topics_are_heard_by_a_client(remote: RemoteService) -> None:
     hearing = remote.live(["status", "view:visitors"])
     (first,), (second,) = hearing.poll(), hearing.poll()
     assert (first.event, first.data) == ("status", {"state": "running"})
@@ -137,7 +137,7 @@ def test_what_is_in_the_path_is_not_read_from_the_query(client: httpx.Client, sh
 REFUSED = {
     "/v1/live": "the parameter topics is missing",
     "/v1/live?topics=,": "the parameter topics is missing",
-    "/v1/epochs?steam=x": "epochs have the parameters stream and limit",
+    "/v1/epochs?steam=x": "epochs have no parameter 'steam'",
     "/v1/epochs?limit=1&limit=2": "the parameter 'limit' is given twice",
     "/v1/views/visitors?url=a&url=b": "the parameter 'url' is given twice",
     "/v1/views/visitors/why?limit=0": "limit must be a whole number from 1 to 10000, not '0'",

@@ -1,4 +1,4 @@
-"""Each route of rules and alerts on a real server, asked by `Remote`."""
+"""Each route of rules and alerts on a real server, asked by `RemoteService`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.rules import RuleHistoryRequest, RuleRequest, RulesRequest
 from headrace.api.server import HttpServer
@@ -31,7 +31,7 @@ class Service(Answering):
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Remote, LocalRuleService, httpx.Client]]:
+def served(tmp_path: Path) -> Iterator[tuple[RemoteService, LocalRuleService, httpx.Client]]:
     bench = RuleBench(tmp_path / "serving.db", rules=f"{SLOW} NOTIFY FILE 'a.ndjson'")
     bench.build()
     bench.look()
@@ -43,7 +43,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Remote, LocalRuleService, httpx.Cli
     access, token = open_access(tmp_path)
     server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
     server.start()
-    with Remote(server.url, token) as remote:
+    with RemoteService(server.url, token) as remote:
         yield remote, book, remote._http
     server.stop()
     access.close()
@@ -51,7 +51,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Remote, LocalRuleService, httpx.Cli
 
 
 def test_each_question_goes_there_and_back(
-    served: tuple[Remote, LocalRuleService, httpx.Client],
+    served: tuple[RemoteService, LocalRuleService, httpx.Client],
 ) -> None:
     asked, book, _ = served
     assert asked.ask(RulesRequest()).rules == book.rules()
@@ -71,7 +71,7 @@ def test_each_question_goes_there_and_back(
 
 
 def test_each_change_says_who_made_it(
-    served: tuple[Remote, LocalRuleService, httpx.Client],
+    served: tuple[RemoteService, LocalRuleService, httpx.Client],
 ) -> None:
     remote, book = served[0].rule_service, served[1]
     assert remote.switch("slow", "disabled", "bob") == book.history("slow")[0]
@@ -86,12 +86,12 @@ def test_each_change_says_who_made_it(
     assert (remote.retry(id), remote.retry(rule="slow")) == (0, 0)
     seen = remote.acknowledge(id, "bob", "on it")
     assert (seen.acknowledged_by, seen.note) == ("ann", "on it")
-    with pytest.raises(BadDefinition, match="only CREATE RULE can be added"):
+    with pytest.raises(BadDefinition, match="only CREATE RULE statements are accepted"):
         remote.add("CREATE STREAM s (x INT)", "bob")
 
 
 def test_a_name_in_a_header_changes_nothing(
-    served: tuple[Remote, LocalRuleService, httpx.Client],
+    served: tuple[RemoteService, LocalRuleService, httpx.Client],
 ) -> None:
     _, book, http = served
     said = {"X-Headrace-User": "bob"}
@@ -112,7 +112,7 @@ def test_a_name_in_a_header_changes_nothing(
     ],
 )
 def test_wrong_questions_are_refused(
-    query: str, sentence: str, served: tuple[Remote, LocalRuleService, httpx.Client]
+    query: str, sentence: str, served: tuple[RemoteService, LocalRuleService, httpx.Client]
 ) -> None:
     answer = served[2].get(f"/v1/alerts?{query}")
     assert (answer.status_code, answer.json()["message"]) == (400, sentence)

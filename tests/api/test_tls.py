@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from headrace.access.access import Access
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.resources.status import StatusRequest
 from headrace.api.server import HttpServer
 from headrace.api.tls import check_tls, trusting_context, unencrypted
@@ -26,7 +26,7 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
     server.start()
     try:
         assert server.url.startswith("https://")
-        with Remote(server.url, token, verify=trusting_context(CERT)) as remote:
+        with RemoteService(server.url, token, verify=trusting_context(CERT)) as remote:
             assert remote.ask(StatusRequest()) == STATUS
             opened = remote._http.post("/v1/session", json={"token": token})
             said = opened.headers["set-cookie"]
@@ -45,7 +45,7 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
             assert opened.headers["strict-transport-security"] == "max-age=31536000"
             local = remote._http.get("/livez", headers={"Host": "localhost"}).headers
             assert "strict-transport-security" not in local
-        with Remote(server.url, token) as remote, pytest.raises(Unavailable):
+        with RemoteService(server.url, token) as remote, pytest.raises(Unavailable):
             remote.ask(StatusRequest())
         with pytest.raises(httpx.TransportError):
             httpx.get(server.url.replace("https", "http") + "/livez", trust_env=False)
@@ -58,8 +58,8 @@ def test_requests_and_cookies_are_safe_over_https(shop: Shop, access: Access, to
     [
         (CERT, "", "http.tls_key is missing"),
         ("", KEY, "http.tls_cert is missing"),
-        ("none.pem", KEY, "the file of http.tls_cert does not exist: none.pem"),
-        (KEY, KEY, "the certificate and key of http.tls_cert and http.tls_key cannot be used"),
+        ("none.pem", KEY, "the file in http.tls_cert does not exist: none.pem"),
+        (KEY, KEY, "the certificate in http.tls_cert and the key in http.tls_key cannot be loaded"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(cert: str, key: str, sentence: str) -> None:

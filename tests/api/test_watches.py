@@ -1,4 +1,4 @@
-"""Each route of watches on a real server, asked by `Remote`."""
+"""Each route of watches on a real server, asked by `RemoteService`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.api.resources.watches import WatchesRequest, WatchRequest
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadDefinition, NotFound
@@ -28,21 +28,23 @@ class Service(Answering):
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Remote, LocalWatchService, httpx.Client]]:
+def served(tmp_path: Path) -> Iterator[tuple[RemoteService, LocalWatchService, httpx.Client]]:
     bench = WatchBench(tmp_path / "serving.db", said=watch("said", 10, "AFTER 9 MATCHES"))
     bench.build()
     book = LocalWatchService(bench.project, bench.store, WatchDeployer(bench), threading.Lock())
     access, token = open_access(tmp_path)
     server = HttpServer(Service(book), HttpSettings(port=0), access)  # type: ignore[arg-type]
     server.start()
-    with Remote(server.url, token) as remote:
+    with RemoteService(server.url, token) as remote:
         yield remote, book, remote._http
     server.stop()
     access.close()
     bench.close()
 
 
-def test_watches_go_there_and_back(served: tuple[Remote, LocalWatchService, httpx.Client]) -> None:
+def test_watches_go_there_and_back(
+    served: tuple[RemoteService, LocalWatchService, httpx.Client],
+) -> None:
     asked, book, http = served
     remote = asked.watch_service
     assert asked.ask(WatchesRequest()).watches == book.watches()
@@ -55,4 +57,4 @@ def test_watches_go_there_and_back(served: tuple[Remote, LocalWatchService, http
     with pytest.raises(BadDefinition):
         remote.remove("said", "bob")
     wrong = http.get("/v1/watches?state=late").json()
-    assert wrong["message"] == "watches have the parameter state, which is active or ended"
+    assert wrong["message"] == "the state of a watch must be active or ended, not 'late'"

@@ -80,7 +80,8 @@ def test_what_was_not_compared_is_named() -> None:
         OutputPlan("n", "BIGINT", "p1", estimate=ALWAYS),
     )
     result = compare(ViewPlan("v", "mergeable", "", outputs), [(1, 2, 0)], [(None, 2)])
-    assert (result.differences, result.note) == (0, "not compared, being estimates: p")
+    estimates = "columns not compared, because they are estimates: p"
+    assert (result.differences, result.note) == (0, estimates)
 
 
 NEARBY = 0.1 + 0.2  # and 0.3: two doubles that differ in the last bit
@@ -102,7 +103,7 @@ def test_doubles_of_keys_may_differ_in_their_last_bits() -> None:
 def test_doubles_of_keys_that_are_further_apart_are_different() -> None:
     found = compared([(0.3, 1, 0), (1.0, 1, 0)], [(0.300001, 1), (math.inf, 1)], "DOUBLE")
     assert found.differences == 4
-    assert found.examples[0] == "k0=0.3: DuckDB does not have it"
+    assert found.examples[0] == "k0=0.3: not found by DuckDB"
 
 
 def test_a_difference_beside_such_a_key_is_found() -> None:
@@ -119,7 +120,7 @@ def test_rows_meet_by_their_other_keys_first() -> None:
 def test_keys_that_one_engine_rounds_apart_are_not_compared() -> None:
     found = compared([(0.3, 5, 0), (9.0, 1, 0)], [(0.3, 2), (NEARBY, 3), (9.0, 2)], "DOUBLE")
     assert found.differences == 1
-    assert found.note == "not compared, differing in the last bits of a key: 1"
+    assert found.note == "rows not compared, because a key differs in its last bits: 1"
 
 
 def test_rows_without_their_keys_find_each_other_by_doubles_too() -> None:

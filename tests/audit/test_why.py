@@ -59,7 +59,8 @@ def test_the_events_behind_a_row_come_from_master_and_log(traced: Traced, offlin
     assert why.row == {"page": "/a", "minute": minute, "n": 3, "slowest": 70}
     assert why.key == {"page": "/a", "minute": minute}
     assert (why.view, why.events, places(why.listed)) == ("slow", 3, [(0, 0), (1, 0), (0, 7)])
-    assert (why.agrees, why.sentence) == (True, "these 3 events give the answer's row: yes")
+    assert why.agrees
+    assert why.sentence == "recomputed from these 3 events, the row is the same"
     assert why.as_of["clicks"].position == [11, 2]
 
 
@@ -154,7 +155,7 @@ def test_a_moment_at_which_no_window_starts_is_told_with_those_that_are_near(
         offline.ask(WhyRequest("slow", {"page": "/a"}, window="2026-01-01T00:00:30Z"))
     assert (caught.value.message, caught.value.hint) == (
         "no window of view 'slow' starts at 2026-01-01T00:00:30Z",
-        "near it is a start at 2026-01-01T00:00:00Z and at 2026-01-01T00:01:00Z.",
+        "nearest window starts: 2026-01-01T00:00:00Z, 2026-01-01T00:01:00Z.",
     )
     assert (
         offline.ask(WhyRequest("slow", {"page": "/a"}, window="2026-01-01T05:00:00Z")).row is None
@@ -181,7 +182,7 @@ def test_a_row_that_having_hides_has_its_events_all_the_same(
     traced.epoch()
     why = offline.ask(WhyRequest("often", {"page": "/a"}))
     assert (why.row, why.events, why.agrees) == (None, 1, True)
-    assert why.sentence == "there is no such row, and this event gives none: yes"
+    assert why.sentence == "there is no such row, also when recomputed from this event"
 
 
 def test_events_after_the_position_are_waiting(traced: Traced, offline: Offline) -> None:
@@ -224,7 +225,7 @@ def test_a_wrong_answer_is_said_to_be_wrong(traced: Traced, offline: Offline) ->
     why = offline.ask(WhyRequest("often", {"page": "/a"}))
     assert (why.agrees, why.events) == (False, 2)
     assert why.sentence == (
-        "these 2 events give the answer's row: no: page=/a: n is 5, DuckDB says 2"
+        "recomputed from these 2 events, the row differs: page=/a: n is 5, but DuckDB computed 2"
     )
 
 
@@ -260,7 +261,7 @@ def test_a_name_that_cannot_be_asked_about_is_refused(traced: Traced, offline: O
         offline.ask(WhyRequest("reread", {"page": "/a"}))
     assert (read.value.message, read.value.hint) == (
         "view 'reread' cannot be traced, because it reads other views",
-        "trace a row of: slow.",
+        "trace a row of a view that it reads: slow.",
     )
 
 
@@ -270,7 +271,7 @@ def test_a_view_that_hides_a_key_has_no_row_that_could_be_named(
     with pytest.raises(Unsupported) as caught:
         offline.ask(WhyRequest("unnamed"))
     assert (caught.value.message, caught.value.hint) == (
-        "a row of 'unnamed' cannot be traced: it does not show all that it is grouped by",
+        "a row of 'unnamed' cannot be traced: its SELECT omits grouping columns",
         "add to its SELECT: page.",
     )
 
@@ -279,7 +280,7 @@ def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Of
     _redefine(traced, "often", "page", "soundex_of_spark(page)")
     with pytest.raises(Unsupported) as caught:
         offline.ask(WhyRequest("often", {"page": "/a"}))
-    assert caught.value.message == "DuckDB cannot follow the definition of view 'often'"
+    assert caught.value.message == "DuckDB cannot evaluate the definition of view 'often'"
     assert "soundex_of_spark" in (caught.value.detail or "")
     _redefine(traced, "often", "soundex_of_spark(page)", "session_window(ts, '5 minutes')")
     with pytest.raises(Unsupported, match="cannot be traced: it has a session_window"):
@@ -298,7 +299,7 @@ def test_what_only_spark_knows_is_said_in_a_sentence(traced: Traced, offline: Of
             {"carry": CarryPlan("c", "", match=MatchPlan(Threshold((), 3, 60), (), ()))},
             "its rows are found by a pattern or a threshold",
         ),
-        ({"carry": CarryPlan("c", "")}, "it has running values"),
+        ({"carry": CarryPlan("c", "")}, "it has running aggregates"),
     ],
 )
 def test_rows_whose_events_do_not_count_by_themselves_are_refused(
@@ -318,12 +319,12 @@ def test_what_is_not_compared_is_not_counted_as_compared(
     traced: Traced, offline: Offline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> str:
-        raise NotComparable("DuckDB has no patterns")
+        raise NotComparable("DuckDB does not support patterns")
 
     monkeypatch.setattr("headrace.audit.oracle.oracle_sql", refuse)
     fill(traced)
     (audit,) = offline.audit("often")
-    assert (audit.compared, audit.note) == (0, "not compared: DuckDB has no patterns")
+    assert (audit.compared, audit.note) == (0, "not compared: DuckDB does not support patterns")
 
 
 def _replan(traced: Traced, **change: Any) -> None:
@@ -345,7 +346,7 @@ def test_looking_takes_a_stated_time_at_most(traced: Traced, offline: Offline) -
     fill(traced)
     settings = offline.project.settings
     object.__setattr__(settings.query, "seconds_max", 0.0)
-    with pytest.raises(LimitReached, match="looking for the events took longer than 0 s"):
+    with pytest.raises(LimitReached, match="the search for the events timed out after 0 seconds"):
         offline.ask(WhyRequest("total"))
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from master.bench import InProcess
 from serving.bench import HeldAnalyser
+from sqlglot import exp
 
 from headrace.compile.passes import compile_project
 from headrace.core.event import EventStatus
@@ -57,6 +58,9 @@ Event = dict[str, Any]
 
 class Analyser(HeldAnalyser):
     _BY_NAME = HeldAnalyser._BY_NAME | {"section": "string", "p": "string"}
+
+    def _type(self, item: Any) -> str:
+        return "double" if isinstance(item, exp.Div) else super()._type(item)
 
 
 def event(page: str, second: int, ms: int | None = 10, **more: Any) -> bytes:

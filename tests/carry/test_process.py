@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from headrace.carry.process import Marks, Timers, process
 from headrace.compile.plan import ProcessorPlan
@@ -27,6 +28,7 @@ from headrace.core.event import (
     TIME,
     TIMER,
 )
+from headrace.core.time import DAY, LAST
 
 PLACES = [
     (PARTITION, pa.int32()),
@@ -124,6 +126,32 @@ def test_a_key_without_events_goes_on_when_its_timer_is_due() -> None:
     assert rows[0][OFFSET] == 1
 
 
+class Seen:
+    """Says when its events were, and when its timer is due."""
+
+    def init(self) -> Count:
+        return Count()
+
+    def on_event(self, state: Count, event: Any, timers: Timers) -> Any:
+        timers.at(LAST + 1)
+        yield 0, event.ts
+
+    def on_timer(self, state: Count, at: datetime, timers: Timers) -> Any:
+        yield 1, at
+
+
+def test_a_time_after_the_year_9999_is_the_last_one() -> None:
+    plan, schema = replace(PLAN, columns=("ts",)), BEFORE.append(pa.field("ts", pa.int64()))
+    row = event(1) | {"ts": LAST + DAY}
+    batch = pa.RecordBatch.from_pylist([row], schema)
+    times = batch["ts"].cast(pa.timestamp("us", "UTC"))
+    batch = batch.set_column(batch.num_columns - 1, "ts", times)
+    made = process([batch], plan, Seen, Count, [(0, LAST + 1)], AFTER)
+    rows = [row for batch in made for row in batch.to_pylist() if row[STATE] is None]
+    end = datetime.max.replace(tzinfo=UTC)
+    assert told(rows) == [(0, end, 0), (1, end, 0)]
+
+
 @pytest.mark.parametrize("cut", range(4))
 def test_rows_do_not_depend_on_where_events_are_cut(cut: int) -> None:
     events = [event(1), event(5), event(30), event(31)]
@@ -169,7 +197,7 @@ class Wrong(Idle):
 
 
 def test_a_timer_may_not_stand_still() -> None:
-    with pytest.raises(BadDefinition, match="not after the one that fired"):
+    with pytest.raises(BadDefinition, match="not later than the one that fired"):
         processed([event(1)], [(0, 11)], body=Wrong)
 
 
@@ -179,5 +207,5 @@ class Short(Idle):
 
 
 def test_a_row_has_as_many_values_as_there_are_columns() -> None:
-    with pytest.raises(BadDefinition, match="made a row of 1 values, and it has 2 columns"):
+    with pytest.raises(BadDefinition, match="returned a row of 1 values, expected 2"):
         processed([event(1)], [(0, 11)], body=Short)

@@ -5,15 +5,17 @@ every operator and cast between all types, and drawn combinations of these.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from headrace.certified.function import Scalar
 from headrace.certified.functions import SCALARS
 
-LETTERS = "sdibmtyofkhzxlgpr"
+LETTERS = "sdibmwtyofkhzxlgpr"
+DRAWS_MAX = 2_000
 _COLUMNS = {
     "STRING": "s", "INT": "i", "BIGINT": "b", "DOUBLE": "d", "DATE": "y", "TIMESTAMP": "t",
-    "BOOLEAN": "o", "INTEGER": "bikh", "NUMBER": "dibmfkh", "ANY": LETTERS, "ARRAY": "lg",
+    "BOOLEAN": "o", "INTEGER": "bikh", "NUMBER": "dibmwfkh", "ANY": LETTERS, "ARRAY": "lg",
     "MAP": "p", "COLLECTION": "lgp",
 }  # fmt: skip
 _LITERALS = {
@@ -34,6 +36,14 @@ _LITERALS = {
         "'^a'", "'b$'", "'a.b'", "'^[A-Z0-9]+$'", "'(foo|ab)c'", "'^\\\\d{1,3}(?:-\\\\d+)*'", "'ß'",
         "'^.$'", "''", "'b\\\\w?c'",
     ],
+    "regexp_extract": [
+        "'(a|b)c'", "'([a-z]+) ([a-z])'", "'^(\\\\d+)'", "'(ä)|(b)'", "'(.)'",
+        "'(-)(\\\\d+?)'", "'(b.?)'",
+    ],
+    "regexp_extract 2": ["0", "1"],
+    "regexp_replace": ["'a'", "'[0-9]+'", "'^ '", "'.'", "'(a|ab)b?'", "'\\\\.|-'", "'b{2,3}?'"],
+    "regexp_replace 2": ["''", "'x'", "'ß-'"],
+    "split": ["'a'", "'-'", "'[ab]'", "' +'", "'bc|b'", "'\\\\.'", "'^a'"],
 }  # fmt: skip
 _LITERALS |= {
     "datepart": _LITERALS["date_part"],
@@ -62,6 +72,7 @@ _FORMS = [
 ]  # fmt: skip
 PLAIN = [
     r"s1 LIKE '%b%'", r"s1 LIKE 'a\\%b'", "s1 LIKE 'x!_y' ESCAPE '!'", "s1 ILIKE 'A%'",
+    r"s1 LIKE 'a\\\\b'", r"s1 LIKE '%\\\\'", "s1 LIKE 'x!!%' ESCAPE '!'",
     r"s1 NOT LIKE '%b%'", "s1 NOT LIKE 'x!_y' ESCAPE '!'", "s1 NOT ILIKE 'A%'",
     "NOT o1", "o1 AND o2", "o1 OR o2", "o1 IS TRUE", "o2 IS NOT FALSE", "b1 IN (1, 2, 86400)",
     "i1 NOT IN (1, NULL)", "extract(YEAR FROM t1)", "extract(HOUR FROM t1)",
@@ -74,7 +85,12 @@ PLAIN = [
     "substr(s1, 2)", "substr(s1, -2, 1)", "round(m1, 1)", "round(m1, -2)", "m1 > 0.5",
     "CAST(m1 / i1 AS STRING)", "CAST(CAST(m1 AS DECIMAL(30,9)) AS STRING)",
     "DATE '2024-02-29' + INTERVAL 1 YEAR", "TIMESTAMP '2026-01-31 10:00:00' + INTERVAL 1 MONTH",
-    "sum(m1) OVER ()", "sum(b1) OVER ()", "sum(i1) OVER ()", "avg(m1) OVER ()", "avg(i1) OVER ()",
+    "t1 + INTERVAL '1 day 1.5 seconds'", "t1 - INTERVAL '- 1 day'", "y1 + INTERVAL 24 HOURS",
+    "t1 + INTERVAL 1 DAY 2 HOURS", "y1 - INTERVAL 1 WEEK", "INTERVAL '-1 day 2 hours' + t1",
+    "t1 - INTERVAL '1.1234569 seconds'", "t1 + INTERVAL 1 YEAR 2 MONTHS",
+    "sum(m1) OVER ()", "sum(w1) OVER (ORDER BY row)", "avg(w1) OVER (ORDER BY row)",
+    "sum(w2 / 1000) OVER ()", "max(w1) OVER ()", "sum(b1) OVER ()",
+    "sum(i1) OVER ()", "avg(m1) OVER ()", "avg(i1) OVER ()",
     "min(d1) OVER (PARTITION BY o1)", "max(d1) OVER (PARTITION BY o1)", "count(s1) OVER ()",
     "max(s1) OVER ()", "count_if(o1) OVER ()", "bool_and(o1) OVER ()", "1.50", "1L", "2.5D", "1e3",
 ]  # fmt: skip
@@ -87,7 +103,7 @@ NESTED = [
     "try_element_at(l1, 2)", "get(l1, i2)", "size(l1)", "cardinality(p1)", "size(r1.b)",
     "array_size(g1)", "array_contains(l1, 'a')", "array_contains(l1, s2)", "array_contains(g1, d1)",
     "array_contains(r1.b, m2)", "array_position(l1, 'b')", "array_position(g1, d2)",
-    "array_position(g1, m2)", "array_max(g1)", "array_min(l1)", "array_max(r2.b)", "map_keys(p1)",
+    "array_max(g1)", "array_min(l1)", "array_max(r2.b)", "map_keys(p1)",
     "map_values(p1)",
     "map_contains_key(p1, 'a')", "map_keys(p1)[0]", "r1 = r2", "r1.c = r2.c", "l1 <=> l2",
     "g1 <> g2", "l1 IN (l2, l1)", "r1 IN (r2, r1)", "CASE WHEN o1 THEN r1 END.a",
@@ -100,9 +116,23 @@ NESTED = [
 ]  # fmt: skip
 
 
-def calls(rng: random.Random, each: int) -> list[str]:
-    """Every function `each` times, with drawn columns."""
-    return [_call(form, rng) for forms in SCALARS.values() for form in forms for _ in range(each)]
+def calls(rng: random.Random, each: int, offered: Callable[[str], bool]) -> list[str]:
+    """Every form of every function `each` times, with drawn columns that it takes."""
+    return [
+        text
+        for forms in SCALARS.values()
+        for form in forms
+        for text in _calls(form, rng, each, offered)
+    ]
+
+
+def _calls(
+    form: Scalar, rng: random.Random, each: int, offered: Callable[[str], bool]
+) -> list[str]:
+    drawn = (_call(form, rng) for _ in range(DRAWS_MAX))
+    found = list(islice(filter(offered, drawn), each))
+    assert len(found) == each, f"{form.name}({', '.join(form.takes)}) takes no columns of `edges`"
+    return found
 
 
 def operations() -> list[str]:
@@ -147,7 +177,7 @@ def _argument(name: str, kind: str, rng: random.Random, place: int = 0) -> str:
     if name in _SMALL and kind in {"INT", "LITERAL"}:
         return str(rng.randrange(-3, 9))
     if kind == "LITERAL":
-        return rng.choice(_LITERALS[name])
+        return rng.choice(_LITERALS.get(f"{name} {place}") or _LITERALS[name])
     if name in _SECONDS:
         return f"CAST(i{rng.choice((1, 2))} % 10000 AS {kind})"
     if name in {"if", "iff"} and place == 0:

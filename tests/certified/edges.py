@@ -32,6 +32,11 @@ INTS = [0, 1, -1, 2, 3, 7, -7, 10, 100, 2**31 - 1, -(2**31), 12345, 60, 31]
 BIGINTS = [0, 1, -1, 2, 5, -15, 25, 10**12, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 86400, 1234567]
 DECIMALS = [Decimal(t) for t in ("0.00", "0.10", "-0.10", "1.00", "12345.67", "-9.99", "2.50",
             "9999999999999999.99", "-9999999999999999.99", "0.01", "100.00", "3.33")]  # fmt: skip
+# The large ones have one sign, and no sum is near the limit: elsewhere the order of rows decides
+# whether it overflows on the way.
+WIDE = [Decimal(t) for t in ("0", "1.5", "-1.5", "0.1", "-0.000000000000000001", "3", "-100.25",
+        "0.000000000000000001", "60000000000000000000",
+        "12345678901234567890.123456789012345678")]  # fmt: skip
 TIMES = [
     datetime(1970, 1, 1), datetime(2026, 2, 28, 23, 59, 59, 999999), datetime(2024, 2, 29, 12),
     datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1969, 12, 31, 23, 59, 59, 1),
@@ -64,6 +69,7 @@ TYPES: dict[str, tuple[str, pa.DataType, list[Any]]] = {
     "f": ("FLOAT", pa.float32(), FLOATS),
     "b": ("BIGINT", pa.int64(), BIGINTS),
     "m": ("DECIMAL(18,2)", pa.decimal128(18, 2), DECIMALS),
+    "w": ("DECIMAL(38,18)", pa.decimal128(38, 18), WIDE),
     "t": ("TIMESTAMP", pa.timestamp("us", "UTC"), TIMES),
     "y": ("DATE", pa.date32(), [time.date() for time in TIMES]),
     "o": ("BOOLEAN", pa.bool_(), [True, False]),
@@ -111,7 +117,7 @@ def _value(name: str, values: list[Any], rng: random.Random) -> Any:
             return rng.randrange(-50, 50)
         case "b":
             return rng.randrange(-(10 ** rng.randrange(1, 18)), 10**6)
-        case "m":
+        case "m" | "w":
             return Decimal(rng.randrange(-(10**6), 10**6)).scaleb(-2)
         case "t" | "z":
             return datetime(1970, 1, 1) + timedelta(

@@ -13,6 +13,7 @@ from typer.testing import Result
 
 from headrace.cli import checkups, doctor
 from headrace.cli.checkups import Finding
+from headrace.core.address import StoreAddress
 from headrace.core.errors import NoJava
 from headrace.core.time import DAY, HOUR, from_iso
 from headrace.spark import java
@@ -35,10 +36,14 @@ def test_a_healthy_machine_is_all_ok(
 ) -> None:
     (shop / "headrace.toml").write_text(f'name = "shop"\n[http]\nport = {free_port}\n')
     said = document(call("doctor", "--json"))
-    names = ["project", "python", "java", "memory", "disk", "state", "fsync", "clock", "port"]
+    names = [
+        "project", "python", "java", "memory", "disk", "state", "store", "fsync", "clock", "port",
+    ]  # fmt: skip
     assert [finding["name"] for finding in said["findings"]] == names
     states = {finding["name"]: finding["state"] for finding in said["findings"]}
-    assert {states[name] for name in ("project", "python", "state", "clock", "port")} == {"ok"}
+    assert {states[name] for name in ("project", "python", "state", "store", "clock", "port")} == {
+        "ok"
+    }
     assert not (shop / ".headrace").exists(), "a checkup leaves nothing behind"
 
 
@@ -124,6 +129,23 @@ def test_a_state_folder_to_be_made_is_ok(tmp_path: Path) -> None:
     assert found.found.endswith("(created by the first run)")
     assert checkups.writable(tmp_path, tmp_path).found == str(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_store_to_be_made_is_ok(tmp_path: Path) -> None:
+    path = tmp_path / "serving.db"
+    address = StoreAddress.of_file(path)
+    assert checkups.store(address) == Finding("store", "ok", f"{path} (created by the first run)")
+    path.touch()
+    assert checkups.store(address) == Finding("store", "ok", str(path))
+
+
+def test_a_database_that_does_not_answer_fails_with_what_to_do(free_port: int) -> None:
+    url = f"postgresql://ann:secret@127.0.0.1:{free_port}/events"
+    found = checkups.store(StoreAddress.of_postgres(url, "shop"))
+    assert (found.name, found.state) == ("store", "fail")
+    place = f"schema shop of postgresql://ann@127.0.0.1:{free_port}/events"
+    assert found.found.startswith(f"{place}: PostgreSQL cannot be used now: ")
+    assert found.do == "start the database, or correct `store.url` in headrace.toml."
 
 
 @pytest.mark.parametrize(("step", "state"), [(0.001, "ok"), (0.05, "warn")])

@@ -173,7 +173,7 @@ def test_an_unknown_view_is_not_found_with_the_nearest_name() -> None:
     )
     with pytest.raises(NotFound, match="there is no view 'x'") as caught:
         explain(PLAN, "x")
-    assert caught.value.hint == "there are: visitors, totals, busiest."
+    assert caught.value.hint == "available: visitors, totals, busiest."
 
 
 def test_a_derived_stream_is_explained_by_what_it_is_written_out_as() -> None:

@@ -25,4 +25,4 @@ def test_rows_are_written_and_counted(call: Callable[..., Result], tmp_path: Pat
     assert done.stdout.split() == ["wrote", "1", "row", "of", "total", "to", str(out)]
     assert out.read_text().splitlines()[0] == '"n","slowest","last"'
     again = call("export", "total", str(out), "--project", str(project), "--json")
-    assert json.loads(again.stdout)["message"] == f"'{out}' exists already"
+    assert json.loads(again.stdout)["message"] == f"'{out}' already exists"

@@ -58,5 +58,5 @@ def test_a_job_that_is_named_is_asked_through_its_server_and_no_project_is_neede
 
 def test_a_wrong_name_gets_the_nearest_or_all() -> None:
     assert name_hint("click", ["clicks", "orders"]) == "did you mean 'clicks'?"
-    assert name_hint("x", ["clicks", "orders"]) == "there are: clicks, orders."
-    assert name_hint("x", []) == "there are: none."
+    assert name_hint("x", ["clicks", "orders"]) == "available: clicks, orders."
+    assert name_hint("x", []) == "available: none."

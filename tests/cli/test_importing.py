@@ -15,7 +15,7 @@ from .conftest import document
 GOOD = "title: Root\nlevel: high\ndetection: {s: {user: root}, condition: s}\n"
 BAD = "---\ntitle: Wide\ndetection: {s: {user|wide: root}, condition: s}\n"
 SENTENCE = (
-    "Unsupported: Sigma rule 'Wide' is not translated: the modifier 'wide' is not known\n"
+    "Unsupported: Sigma rule 'Wide' is not translated: the modifier 'wide' is not supported\n"
     "  at root.yml:5\n"
 )
 
@@ -60,7 +60,7 @@ def test_a_file_is_written_again_only_if_it_was_made_by_this_command(
     result = call("import", "sigma", "root.yml", "--output", "rules.sql", "--json")
     assert result.exit_code == 1
     assert document(result)["message"] == (
-        "rules.sql was not created by this command, and is not overwritten"
+        "refusing to overwrite rules.sql: it was not created by this command"
     )
 
 

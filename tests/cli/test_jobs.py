@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar
 
+import msgspec
 import pytest
+from rich.console import Console
 from typer.testing import Result
 
+from headrace.cli.jobs import job_table
 from headrace.core.errors import Conflict
 from headrace.run.job import Names
 from headrace.server import client
@@ -25,6 +30,9 @@ AT = "2026-11-15T19:00:00Z"
 JOB = Job("shop", "ada", RUNNING, 2, 3, JobResources(2, "1g", tags=["ssd"]), AT, AT)
 STATUS = JobStatus("shop", "running", "", "running", 2, "ada", JOB.place, AT, AT, 7)
 FAILED = JobStatus("bank", "failed", "it died 8 times", "running", 1, "bob", JobResources(), AT, AT)
+DEGRADED = JobStatus(
+    "mill", "degraded", "every epoch fails", "running", 1, "bob", JOB.place, AT, AT, problems=2
+)
 VERSIONS = VersionList(2, [
     JobVersion(2, "d2", Names(["clicks"], ["visitors"], ["rule"]), "bob", AT),
     JobVersion(1, "d1", Names(["clicks"], ["visitors"]), "ada", AT),
@@ -45,7 +53,7 @@ class Server:
     def __exit__(self, *_: object) -> None: ...
 
     def jobs(self) -> JobList:
-        return JobList([STATUS, FAILED])
+        return JobList([STATUS, FAILED, DEGRADED])
 
     def job(self, job: str) -> JobStatus:
         return STATUS
@@ -88,16 +96,30 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 
 def test_jobs_are_a_table_with_their_reasons(asked: list[Any], call: Callable[..., Result]) -> None:
-    lines = call("jobs").stdout.splitlines()
+    lines = [line.rstrip() for line in call("jobs").stdout.splitlines()]
     assert lines[0].split() == [
-        "job", "state", "version", "owner", "place", "since", "deaths", "reason",
+        "job", "state", "version", "owner", "place", "since", "deaths", "problems", "reason",
     ]  # fmt: skip
     assert lines[1].split() == [
         "shop", "running", "2", "ada", "2", "cores,", "1g,", "ssd", "2026-11-15", "19:00", "UTC",
-        "0",
+        "0", "0",
     ]  # fmt: skip
     assert lines[2].endswith("it died 8 times")
-    assert [job["name"] for job in document(call("jobs", "--json"))["jobs"]] == ["shop", "bank"]
+    assert lines[3].split()[1] == "degraded"
+    assert lines[3].endswith("0         2  every epoch fails")
+    found = document(call("jobs", "--json"))["jobs"]
+    assert [(job["name"], job["problems"]) for job in found] == [
+        ("shop", 0), ("bank", 0), ("mill", 2),
+    ]  # fmt: skip
+
+
+def test_only_a_job_that_is_running_without_a_problem_is_green() -> None:
+    screen = Console(file=StringIO(), width=200, force_terminal=True, color_system="standard")
+    slow = msgspec.structs.replace(STATUS, problems=1)
+    screen.print(job_table([STATUS, slow, FAILED, DEGRADED]))
+    assert isinstance(screen.file, StringIO)
+    states = re.findall(r"\x1b\[(\d+)m(running|failed|degraded)", screen.file.getvalue())
+    assert states == [("32", "running"), ("33", "running"), ("31", "failed"), ("31", "degraded")]
 
 
 def test_one_job_is_shown_with_its_versions(asked: list[Any], call: Callable[..., Result]) -> None:

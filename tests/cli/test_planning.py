@@ -105,11 +105,11 @@ def test_check_warns_of_patterns_that_may_be_given_up(
     result = call("check")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "Warning: the search for the pattern of 'rises' may exceed the limit of steps for a key",
+        "Warning: pattern matching for 'rises' may exceed the limit of steps per key",
         "  detail: a key that needs more than 200,000 steps (pattern.steps_max) is skipped: its "
-        "events are kept, but its matches are not found.",
-        "  hint: make repeated variables exclude each other without comparing rows, or bound them "
-        "with WITHIN.",
+        "events are stored, but its matches are not detected.",
+        "  hint: give repeated variables mutually exclusive conditions that do not compare rows, "
+        "or bound them with WITHIN.",
         "  at shop.sql:5",
         "ok: 2 streams, 0 tables, 3 views",
     ]

@@ -56,10 +56,10 @@ def test_a_rehearsal_is_shown(asked: list[Any], call: Callable[..., Result]) -> 
         "else       1,100  91.4%",
         "no rule      100   8.3%",
         "",
-        "12 of 1,203 events would have other results than deployed",
+        "12 of 1,203 events would have different results than deployed",
         "  kind: 12 events",
         "  zone: a new field",
-        "  old: no longer there",
+        "  old: a removed field",
         "  2 events only with these rules",
         "  1 event only as deployed",
         "",
@@ -84,7 +84,8 @@ def test_nothing_deployed_and_several_rows_are_told(
     monkeypatch.setattr("headrace.run.rehearsal.rehearse", lambda *_: other)
     lines = call("rules", "test", "pages").stdout.splitlines()
     assert lines[0] == (
-        "pages on clicks: 1,203 events, 97 results more, as some met several rows of a table"
+        "pages on clicks: 1,203 events, 97 additional results because some events match several "
+        "rows of a table"
     )
     assert lines[-1] == "nothing to compare with: no stream of this name is deployed"
 
@@ -92,7 +93,7 @@ def test_nothing_deployed_and_several_rows_are_told(
 def test_unknown_rules_are_not_found(asked: list[Any], call: Callable[..., Result]) -> None:
     result = call("rules", "test", "page", "--json")
     assert result.exit_code == 3
-    assert document(result)["message"] == "there are no rules 'page'"
+    assert document(result)["message"] == "there are no rules named 'page'"
     assert document(result)["hint"] == "did you mean 'pages'?"
 
 

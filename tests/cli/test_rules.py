@@ -7,11 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import Result
 
+from headrace.api.get_request import GetRequest
+from headrace.api.resources.alerts import AlertsRequest
 from headrace.run.rule_service import LocalRuleService
+from headrace.serving.alerts import Alert, Alerts
 from tests.run.answering import Answering
 from tests.run.test_rule_service import OTHER, RuleDeployer, fail
 from tests.serving.bench import Click
@@ -20,6 +24,7 @@ from tests.serving.rule_bench import SLOW, RuleBench, rule_project
 from .conftest import document
 
 Call = Callable[..., Result]
+AT = "2026-01-01T00:00:00Z"
 
 
 @dataclass
@@ -89,6 +94,28 @@ def test_alerts_are_listed_acknowledged_and_muted(bench: RuleBench, call: Call) 
     assert unmuted == ["slow (user=ann): not muted any more"]
     assert call("alerts", "unmute", "slow").exit_code == 3
     assert call("alerts", "show", "zz").exit_code == 3
+
+
+def test_no_rule_hides_the_alerts_of_another(
+    shop: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    class Noisy(Answering):
+        def ask(self, question: GetRequest[Any]) -> Any:
+            asked.append(question)
+            alert = Alert("9c1f", "slow", 1, "low", "open", {}, AT, AT, "speed")
+            return Alerts([alert], 560, [])
+
+    monkeypatch.setattr("headrace.run.connect.connect", lambda project: Noisy())
+    assert lines(call("alerts", "list", "--state", "open"))[-1] == "1 of 560"
+    call("alerts", "list", "--each", "3", "--limit", "50")
+    call("alerts", "list", "--rule", "slow", "--limit", "50")
+    assert asked == [
+        AlertsRequest(state="open", each=20, limit=100),
+        AlertsRequest(each=3, limit=50),
+        AlertsRequest("slow", each=50, limit=50),
+    ]
 
 
 def test_failed_notifications_are_tried_again(bench: RuleBench, call: Call) -> None:

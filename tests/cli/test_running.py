@@ -115,15 +115,55 @@ def test_a_run_in_json_that_fails_ends_with_a_line_like_the_others(
 ) -> None:
     def stopped(project: Project, *, report: Any, **asked: Any) -> Summary:
         report("starting", {"name": "shop"})
-        raise HeadraceError("stopped before it was finished", hint="the log is whole.")
+        raise HeadraceError("the run was interrupted before it finished", hint="the log is whole.")
 
     monkeypatch.setattr("headrace.run.loop.run", stopped)
     result = call("run", "--json")
     assert result.exit_code == 1
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["kind"] for line in lines] == ["starting", "failed"]
-    assert lines[-1]["message"] == "stopped before it was finished"
-    assert "stopped before it was finished" in call("run").output
+    assert lines[-1]["message"] == "the run was interrupted before it finished"
+    assert "the run was interrupted before it finished" in call("run").output
+
+
+def test_a_run_in_json_that_fails_unexpectedly_ends_with_such_a_line_too(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    def broken(project: Project, **_: Any) -> Summary:
+        raise KeyError("lost")
+
+    (shop / ".headrace").mkdir()
+    monkeypatch.setattr("headrace.run.loop.run", broken)
+    result = call("run", "--json")
+    assert result.exit_code == 1
+    (line,) = map(json.loads, result.stdout.splitlines())
+    assert (line["kind"], line["condition"]) == ("failed", "Unexpected")
+    assert line["message"] == "unexpected error: KeyError: 'lost'"
+    assert line["detail"].startswith(f"the crash log is {shop / '.headrace'}")
+
+
+def test_a_run_in_json_of_a_broken_project_ends_with_such_a_line_too(
+    shop: Path, call: Callable[..., Result]
+) -> None:
+    (shop / "headrace.toml").write_text('colour = "red"\n')
+    result = call("run", "--json")
+    assert result.exit_code == 1
+    (line,) = map(json.loads, result.stdout.splitlines())
+    assert (line["kind"], line["condition"]) == ("failed", "BadProject")
+
+
+def test_a_server_in_json_that_fails_ends_with_such_a_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Callable[..., Result]
+) -> None:
+    def serve(folder: Path, **_: Any) -> None:
+        raise AlreadyRunning(f"a server of {folder} is already running")
+
+    monkeypatch.setattr("headrace.server.serve.serve", serve)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    result = call("serve", "--home", str(tmp_path), "--json")
+    assert result.exit_code == 5
+    (line,) = map(json.loads, result.stdout.splitlines())
+    assert (line["kind"], line["condition"]) == ("failed", "AlreadyRunning")
 
 
 def test_a_run_that_computed_nothing_is_not_ok(play: Play, call: Callable[..., Result]) -> None:
@@ -131,6 +171,17 @@ def test_a_run_that_computed_nothing_is_not_ok(play: Play, call: Callable[..., R
     result = call("run", "--for", "1 minute")
     assert result.exit_code == 1
     assert "not ok: " in result.stdout
+    assert result.stdout.splitlines()[-1] == (
+        "  31,600 events had not been processed when the run ended"
+    )
+
+
+def test_an_interrupted_run_says_what_it_left_and_is_ok(
+    play: Play, call: Callable[..., Result]
+) -> None:
+    play.behind = 31_600
+    result = call("run")
+    assert result.exit_code == 0
     assert result.stdout.splitlines()[-1] == (
         "  31,600 events had not been processed when the run ended"
     )

@@ -47,10 +47,60 @@ def test_json_tells_what_was_accepted_and_a_second_send_is_all_duplicates(
     assert (again["accepted"], again["duplicates"]) == (21, 21)
 
 
+@pytest.fixture
+def beats(shop: Path) -> Path:
+    """A file for a stream without an id."""
+    (shop / "more.sql").write_text("CREATE STREAM beats (host STRING);")
+    (shop / "beats.ndjson").write_text('{"host": "a"}\n{"host": "b"}\n')
+    return shop / "beats.ndjson"
+
+
+def beats_logged(beats: Path) -> int:
+    return sum(EmbeddedReader(beats.parent / ".headrace" / "log" / "beats").end().offsets)
+
+
+def test_a_file_is_sent_once_to_a_stream_without_an_id(
+    beats: Path, call: Callable[..., Result]
+) -> None:
+    assert document(call("send", "beats", "beats.ndjson", "--json"))["accepted"] == 2
+    beats.rename(beats.with_name("renamed.ndjson"))
+    result = call("send", "BEATS", "renamed.ndjson")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("skipped: renamed.ndjson was sent to beats at 20")
+    assert "--again" in result.stdout
+    said = document(call("send", "beats", "renamed.ndjson", "--json"))
+    assert (said["accepted"], said["sent_at"][:2], beats_logged(beats)) == (0, "20", 2)
+    assert document(call("send", "beats", "renamed.ndjson", "--again", "--json"))["accepted"] == 2
+    with beats.open("w") as file:
+        file.write('{"host": "c"}\n')
+    assert document(call("send", "beats", "beats.ndjson", "--json"))["accepted"] == 1
+    assert beats_logged(beats) == 5
+
+
+def test_stdin_and_a_file_without_events_are_sent_whenever_one_says(
+    beats: Path, call: Callable[..., Result]
+) -> None:
+    for _ in range(2):
+        assert document(call("send", "beats", "-", "--json", input=beats.read_text()))["accepted"]
+    beats.write_text("\n")
+    for _ in range(2):
+        assert "sent_at" not in document(call("send", "beats", "beats.ndjson", "--json"))
+
+
+def test_a_file_that_was_sent_in_part_is_not_skipped(
+    told: Told, beats: Path, call: Callable[..., Result]
+) -> None:
+    beats.write_text('{"host": "a"}\n' * 6_000)
+    told.fails_at = 2
+    assert call("send", "beats", "beats.ndjson").exit_code == 1
+    assert "sent_at" not in document(call("send", "beats", "beats.ndjson", "--json"))
+    assert "sent_at" in document(call("send", "beats", "beats.ndjson", "--json"))
+
+
 def test_a_csv_whose_columns_are_not_shown_is_refused() -> None:
     hidden = SendTarget("clicks", "json", Schema(()))
     assert _kind(hidden, "events.ndjson", None) == "ndjson"
-    with pytest.raises(BadRequest, match="the columns of stream 'clicks' are not known"):
+    with pytest.raises(BadRequest, match="CSV cannot be sent to stream 'clicks'"):
         _kind(hidden, "events.csv", None)
 
 

@@ -130,9 +130,9 @@ def test_watches_are_shown_in_numbers_with_what_is_wrong(
     told: Told, call: Callable[..., Result]
 ) -> None:
     assert "watches" not in call("status").stdout
-    numbers = WatchCounts(9_998, 2, 1204, 3, 1, ["the end of watches failed: it is full"])
+    numbers = WatchCounts(9_998, 2, 1204, 3, 1, ["ending expired watches failed: it is full"])
     told.found = msgspec.structs.replace(STATUS, watches=numbers)
     lines = [line.split() for line in call("status").stdout.splitlines() if line.strip()]
     assert ["live", "ended", "matches", "waiting", "failed"] in lines
     assert ["watches", "9,998", "2", "1,204", "3", "1"] in lines
-    assert ["the", "end", "of", "watches", "failed:", "it", "is", "full"] in lines
+    assert ["ending", "expired", "watches", "failed:", "it", "is", "full"] in lines

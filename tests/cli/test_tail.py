@@ -20,7 +20,7 @@ EVENTS = [
     SubscriptionEvent("relation", {"rows": [{"page": "/b", "n": 1}]}, "7"),
     SubscriptionEvent("pane", PANE, "8"),
     SubscriptionEvent("pane", PANE | {"op": "delete", "timing": "late", "last": False}, "9"),
-    SubscriptionEvent("end", {"reason": "the project is stopping"}),
+    SubscriptionEvent("end", {"reason": "the project is shutting down"}),
 ]
 ROWS = [
     SubscriptionEvent("position", {}, "3,4"),
@@ -79,7 +79,7 @@ def test_each_thing_heard_is_a_line(service: Service, capsys: pytest.CaptureFixt
             "page=/b  n=1",
             "on_time + page=/a  n=3  last",
             "late    - page=/a  n=3",
-            "the project is stopping",
+            "the project is shutting down",
             "resume with --after 9",
         ],
     )

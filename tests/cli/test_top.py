@@ -52,7 +52,7 @@ def text_of(
     found: ProjectStatus, width: int, alerts: list[Alert], rates: Rates | None = None
 ) -> list[str]:
     screen = Console(file=StringIO(), width=width, highlight=False, markup=False)
-    screen.print(frame(found, alerts, rates or seen(found), width))
+    screen.print(frame(found, Alerts(alerts, 4, []), rates or seen(found), width))
     assert isinstance(screen.file, StringIO)
     return [line.rstrip() for line in screen.file.getvalue().splitlines()]
 
@@ -81,7 +81,7 @@ def test_a_narrow_frame_has_what_decides_whether_to_worry() -> None:
         "rule      state    severity  alerts  open  waiting  failed",
         "break_in  enabled  critical       7     4        0       1",
         "",
-        "newest alerts",
+        "1 of 4 open alerts, the most severe first",
         "2026-11-15 19:00  critical break_in  user=ann",
         "",
         "clicks: 1,000 events skipped by speed",
@@ -111,11 +111,26 @@ def test_no_line_is_wider_than_the_screen_whatever_the_names(width: int) -> None
 def test_numbers_that_are_wrong_are_red_and_a_slow_epoch_is_yellow() -> None:
     off = msgspec.structs.replace(STREAM, balance=Balance(9, 8, 0, 0, 0), lag_events=50_000)
     screen = Console(file=StringIO(), width=80, force_terminal=True, color_system="standard")
-    screen.print(frame(msgspec.structs.replace(BUSY, streams=[off]), [], seen(BUSY), 80))
+    busy = msgspec.structs.replace(BUSY, streams=[off])
+    screen.print(frame(busy, body.NO_ALERTS, seen(BUSY), 80))
     assert isinstance(screen.file, StringIO)
     colours = screen.file.getvalue()
     assert re.findall(r"\x1b\[33m *([\w,]+)\x1b", colours) == ["50,000", "700ms", "building"]
     assert re.findall(r"\x1b\[31m *(\d+)\x1b", colours) == ["1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "last"),
+    [
+        ("running", "", "no problems"),
+        ("starting", "Spark is starting", "starting: Spark is starting"),
+        # Somebody who may not read the whole project sees neither its problems nor the reason.
+        ("degraded", "", "degraded"),
+    ],
+)
+def test_only_a_project_that_is_running_has_no_problems(state: str, reason: str, last: str) -> None:
+    found = msgspec.structs.replace(STATUS, state=state, reason=reason, problems=[])
+    assert text_of(found, 80, [])[-1] == last
 
 
 def test_rates_are_of_the_newest_seconds() -> None:
@@ -155,7 +170,8 @@ class Going:
 
     def ask(self, question: GetRequest[Any]) -> Any:
         if isinstance(question, AlertsRequest):
-            assert question.limit == body.ALERTS
+            # The newest of all might be those of one noisy rule.
+            assert question == AlertsRequest(state="open", each=2, limit=5)
             return Alerts([ALERT], 1, [])
         assert isinstance(question, StatusRequest)
         return msgspec.structs.replace(BUSY, name=f"look{self.looks}")
@@ -179,9 +195,11 @@ def test_a_project_that_goes_away_is_waited_for(
 
     body.watch(view, screen, press)
     assert [lines[0].split()[0] for lines in shown] == ["look1", "look1", "look3"]
+    assert shown[1][0].startswith("look1  not connected  ")
+    assert not [line for line in shown[1] if line.startswith("problem") or "no problems" in line]
     assert [lines[-1] for lines in shown] == [
         "q quits",
-        "nothing is listening at http://127.0.0.1:1; these are its last numbers",
+        "nothing is listening at http://127.0.0.1:1; showing the last known numbers",
         "q quits",
     ]
 

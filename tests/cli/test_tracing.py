@@ -8,7 +8,7 @@ import msgspec
 from typer.testing import Result
 
 from headrace.api.resources.rows import WhyRequest
-from headrace.audit.trace import OmittedRecords, Replay, ReplayStep, TracedRecord, Why
+from headrace.audit.trace import Replay, ReplayStep, SkippedRecords, TracedRecord, Why
 
 from .conftest import ANSWER, Told, document
 
@@ -25,9 +25,9 @@ WHY = Why(
     KEY | {"hits": 2},
     2,
     [EVENT],
-    [OmittedRecords("dead letter", 1, [LETTER]), OmittedRecords("counts in other rows", 1203, [])],
+    [SkippedRecords("dead letter", 1, [LETTER]), SkippedRecords("counts in other rows", 1203, [])],
     True,
-    "these 2 events give the answer's row: yes",
+    "recomputed from these 2 events, the row is the same",
     ANSWER.as_of,
 )
 REPLAY = Replay(
@@ -42,7 +42,7 @@ REPLAY = Replay(
     ],
     1,
     True,
-    "these 2 events give the answer's row: yes",
+    "recomputed from these 2 events, the row is the same",
     ANSWER.as_of,
 )
 
@@ -70,7 +70,7 @@ def test_why_lists_the_events_and_those_left_out(told: Told, call: Callable[...,
         "",
         "left out: 1,203 events, counts in other rows",
         "",
-        "these 2 events give the answer's row: yes",
+        "recomputed from these 2 events, the row is the same",
     ]
 
 
@@ -85,7 +85,7 @@ def test_replay_shows_each_step_with_the_row_after_it(
         "epoch 41      2026-11-15 19:00:07  8,9            3     1     2  no such row yet",
         "generation 4  2026-11-15 19:01     8,9            3     1     2  hits 2",
         "",
-        "these 2 events give the answer's row: yes",
+        "recomputed from these 2 events, the row is the same",
     ]
 
 

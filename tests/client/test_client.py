@@ -50,7 +50,7 @@ def test_names_are_completed_and_a_wrong_one_has_a_hint(client: Client) -> None:
 
 
 def test_errors_have_the_sentences_of_the_server(client: Client, shop: Shop) -> None:
-    shop.fail = NotFound("there is no view 'x'", hint="there are: visitors.")
+    shop.fail = NotFound("there is no view 'x'", hint="available views: visitors.")
     with pytest.raises(NotFound) as raised:
         client.view("x").rows()
     assert raised.value.as_dict() == shop.fail.as_dict()

@@ -50,7 +50,7 @@ def test_a_cell_is_written_by_the_type_of_its_column(text: str, type: str, expec
         ("yes", "boolean", "'yes' is neither true nor false, and x is BOOLEAN"),
         ("new year", "timestamp", "'new year' is not a timestamp, and x is TIMESTAMP"),
         ("31.1.2026", "date", "'31.1.2026' is not a date, and x is DATE"),
-        ("a", "array<string>", "x is ARRAY<STRING>, which a cell cannot be compared with"),
+        ("a", "array<string>", "x is ARRAY<STRING>, so a cell cannot be compared with it"),
         ("> 9", "string", "x is STRING and cannot be compared with a number"),
         ("1..5", "string", "x is STRING and cannot be compared with a number"),
     ],

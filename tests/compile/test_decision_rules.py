@@ -101,7 +101,7 @@ def test_a_table_means_the_same_as_its_sql(analyser: SparkAnalyser, tmp_path: Pa
         (
             "rule,typ,SET f\na,1,x\n",
             "UnknownColumn: column 'typ': there is no column 'typ'\n"
-            "  detail: there are, among others: c.ts, c.type, c._late, r.kind, c.route.\n"
+            "  detail: similar columns: c.ts, c.type, c._late, r.kind, c.route.\n"
             "  hint: did you mean 'type'?\n"
             "  at d.csv:1",
         ),
@@ -117,14 +117,15 @@ def test_a_table_means_the_same_as_its_sql(analyser: SparkAnalyser, tmp_path: Pa
         ),
         (
             "rule,type,SET f\na,=5,x\n",
-            "BadDefinition: rule 'a', row 2, column 'type': '5' is INT and not true or false\n"
-            "  hint: compare it with something; in a decision table a plain value is equality.\n"
+            "BadDefinition: rule 'a', row 2, column 'type': expected a BOOLEAN condition, "
+            "got '5', which is INT\n"
+            "  hint: write a comparison; in a decision table a plain value means equality.\n"
             "  at d.csv:2",
         ),
         (
             "rule,type,SET f\na,1,x\nb,2,=secs\n",
             "UnknownColumn: rule 'b', row 3, column 'SET f': there is no column 'secs'\n"
-            "  detail: there are, among others: c.ts, c.seconds, r.kind, c.type, c._late.\n"
+            "  detail: similar columns: c.ts, c.seconds, r.kind, c.type, c._late.\n"
             "  hint: did you mean 'seconds'?\n"
             "  at d.csv:3",
         ),
@@ -143,8 +144,8 @@ def test_a_table_means_the_same_as_its_sql(analyser: SparkAnalyser, tmp_path: Pa
         ),
         (
             "rule,type,SET ts\na,1,x\n",
-            "Unsupported: rule 'a', row 2, column 'SET ts': 'ts' is the event time of 'calls', "
-            "which rules cannot set\n"
+            "Unsupported: rule 'a', row 2, column 'SET ts': rules cannot set 'ts', the event time "
+            "of 'calls'\n"
             "  hint: set another field, or shift time in a CREATE STREAM … AS.\n  at d.csv:2",
         ),
     ],

@@ -240,25 +240,25 @@ def test_output_knows_its_key_and_whether_it_is_an_estimate(item: str, output: O
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("SELECT sum(url) AS s FROM clicks", "sum does not take STRING"),
-        ("SELECT avg(ts) AS s FROM clicks", "avg does not take TIMESTAMP"),
-        ("SELECT bool_and(ms) AS s FROM clicks", "bool_and does not take INT"),
-        ("SELECT max_by(ms, tags) AS s FROM clicks", "max_by does not take INT, ARRAY<STRING>"),
-        ("SELECT max(m) AS s FROM clicks", "max does not take MAP<STRING, INT>"),
-        ("SELECT collect_set(m) AS s FROM clicks", "collect_set does not take MAP<STRING, INT>"),
-        ("SELECT count(DISTINCT v) AS s FROM clicks", "count_distinct does not take VARIANT"),
-        ("SELECT v FROM clicks GROUP BY v", "'v' is VARIANT, which cannot be grouped by"),
+        ("SELECT sum(url) AS s FROM clicks", "sum does not accept STRING"),
+        ("SELECT avg(ts) AS s FROM clicks", "avg does not accept TIMESTAMP"),
+        ("SELECT bool_and(ms) AS s FROM clicks", "bool_and does not accept INT"),
+        ("SELECT max_by(ms, tags) AS s FROM clicks", "max_by does not accept INT, ARRAY<STRING>"),
+        ("SELECT max(m) AS s FROM clicks", "max does not accept MAP<STRING, INT>"),
+        ("SELECT collect_set(m) AS s FROM clicks", "collect_set does not accept MAP<STRING, INT>"),
+        ("SELECT count(DISTINCT v) AS s FROM clicks", "count_distinct does not accept VARIANT"),
+        ("SELECT v FROM clicks GROUP BY v", "cannot group by 'v' of type VARIANT"),
         (
             "SELECT last(span) AS s FROM clicks",
-            "'span' is of type interval day to second, which a view cannot store",
+            "a view cannot store 'span' of type interval day to second",
         ),
         (
             "SELECT last(vs) AS s FROM clicks",
-            "'vs' is of type array<variant>, which a view cannot store",
+            "a view cannot store 'vs' of type array<variant>",
         ),
         (
             "SELECT count(*) AS n FROM clicks GROUP BY window(url, '1 hour')",
-            "a window takes a TIMESTAMP, and 'url' is STRING",
+            "a window requires a TIMESTAMP, but 'url' is STRING",
         ),
     ],
 )
@@ -273,5 +273,5 @@ def test_a_punctuated_window_takes_what_is_true_or_false() -> None:
     with pytest.raises(Unsupported) as caught:
         lowered("SELECT count(*) FROM clicks GROUP BY punctuated_window(ms)")
     assert caught.value.message == (
-        "a punctuated window ends where a condition is true, and 'ms' is INT"
+        "the condition of punctuated_window must be BOOLEAN, but 'ms' is INT"
     )

@@ -29,12 +29,12 @@ def test_all_mistakes_of_patterns_are_told_at_once() -> None:
     found = (caught.value, *caught.value.others)
     assert [(each.message, str(each.origin)) for each in found] == [
         ("the aggregate stddev is not supported in a pattern", "bench.sql:7"),
-        ("'q' is not a variable of the pattern", "bench.sql:8"),
+        ("'q' is not a pattern variable", "bench.sql:8"),
         ("the aggregate kurtosis is not supported in a pattern", "bench.sql:9"),
-        ("FINAL is not valid in DEFINE: the match is not complete there", "bench.sql:11"),
+        ("FINAL is not allowed in DEFINE: the match is not complete yet", "bench.sql:11"),
         ("the aggregate median is not supported in a pattern", "bench.sql:12"),
-        ("DEFINE has a condition of X, which is not in the pattern", "bench.sql:13"),
+        ("DEFINE has a condition for X, which is not a pattern variable", "bench.sql:13"),
         ("a pattern cannot begin with NOT", "bench.sql:5"),
         ("ORDER BY ms is not the event time", "bench.sql:15"),
     ]
-    assert found[0].hint == "supported are count, sum, avg, min, max, collect_list, array_agg."
+    assert found[0].hint == "use one of count, sum, avg, min, max, collect_list, array_agg."

@@ -104,11 +104,11 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             "CREATE RULE r AS SELECT h.page FROM hits h JOIN clicks c ON h.page = c.page",
-            "rule 'r' mixes views with streams",
+            "rule 'r' reads both views and streams",
         ),
         (
             f"{SLOW} SUPPRESS FOR INTERVAL 1 HOUR PER country",
-            "rule 'slow' suppresses PER 'country', which its SELECT does not have",
+            "rule 'slow' suppresses PER 'country', but its SELECT has no such column",
         ),
         (
             f"{SLOW} NOTIFY STREAM elsewhere",
@@ -126,7 +126,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             f"{SLOW} NOTIFY 'https://ops.example/'",
-            "rule 'slow' notifies host 'ops.example', which notify.hosts does not name",
+            "rule 'slow' notifies host 'ops.example', which is not listed in notify.hosts",
         ),
         (
             f"{SLOW} NOTIFY 'http://ops.example/'",
@@ -146,7 +146,7 @@ def test_what_is_done_with_alerts_changes_nothing_that_is_kept() -> None:
         ),
         (
             f"CREATE STREAM Alerts (page STRING); {SLOW}",
-            "'Alerts' is the name of the view of all alerts",
+            "'Alerts' is reserved for the view of all alerts",
         ),
         (f"{SLOW}; {SLOW}", "'slow' is defined twice"),
     ],

@@ -21,10 +21,10 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
         Unsupported, "sink 's': column 'users' of view 'users' cannot be sent DISCARDING",
     ),
     "CREATE SINK s FROM hits INTO STREAM hits": (
-        UnknownName, "sink 's' goes into 'hits', which is not a declared stream",
+        UnknownName, "sink 's' writes to 'hits', which is not a declared stream",
     ),
     "CREATE SINK s FROM hits INTO STREAM bare": (
-        Unsupported, "sink 's' goes into stream 'bare', which has no id",
+        Unsupported, "sink 's' writes to stream 'bare', which has no id",
     ),
     "CREATE SINK s FROM hits INTO STREAM clicks WITH (guarantee = 'at_least_once')": (
         BadDefinition,
@@ -47,14 +47,14 @@ REFUSED: dict[str, tuple[type[HeadraceError], str]] = {
         "sink 's' writes to '/tmp/x', which is not in the project's output folder",
     ),
     "CREATE SINK s FROM hits INTO KAFKA 'x'": (
-        BadDefinition, "a sink goes INTO FILE or INTO STREAM, not kafka",
+        BadDefinition, "a sink must write INTO FILE or INTO STREAM, not kafka",
     ),
     "CREATE SINK s FROM hits INTO FILE 'x' WITH (guarantee = 'twice')": (
         BadDefinition,
-        "guarantee is one of 'exactly_once', 'at_least_once', 'at_most_once', not 'twice'",
+        "guarantee must be one of 'exactly_once', 'at_least_once', 'at_most_once', not 'twice'",
     ),
     "CREATE SINK s FROM hits INTO FILE 'x' WITH (format = 'csv')": (
-        BadDefinition, "a sink has the option guarantee, and not 'format'",
+        BadDefinition, "unknown option 'format'; a sink only has the option guarantee",
     ),
     "CREATE SINK s FROM hits INTO FILE 'x'; CREATE VIEW v AS SELECT n FROM s": (
         UnknownName, "view 'v' reads 's', which is not defined",

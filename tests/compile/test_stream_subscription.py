@@ -95,7 +95,7 @@ def test_views_and_streams_are_told_apart_and_other_names_are_not_found() -> Non
     assert refused.value.hint == "did you mean 'clicks'?"
     with pytest.raises(NotFound) as refused:
         is_stream(PLAN, "sections")
-    assert str(refused.value.hint).startswith("there are: hits, clicks, orders, slow,")
+    assert str(refused.value.hint).startswith("available: hits, clicks, orders, slow,")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def checked(project: Project) -> None:
         ("SELECT * FROM price", "watch 'w' reads 'price', which is not defined"),
         (
             "SELECT sum(price) OVER (PARTITION BY item ORDER BY ts) AS s FROM prices",
-            "watch 'w' has a running value",
+            "watch 'w' contains a running aggregate",
         ),
     ],
 )

@@ -103,6 +103,84 @@ def test_no_line_crosses_an_outage_and_a_count_is_zero_there(
     assert any(_middle(columns)) == drawn
 
 
+@pytest.mark.parametrize("width", [1440, 390], ids=["wide", "narrow"])
+def test_an_answer_is_not_called_exact_while_events_wait(
+    browser: Browser, desk: Desk, width: int
+) -> None:
+    answer = _answer([{"shop": 1, "hits": 1}], {"shop": KEY, "hits": NUMBER})
+    with opened(browser, desk.server.url, desk.token, width=width) as visit:
+        desk.say(visit.page, {"views/visitors?*": answer, "sql": answer})
+        for fragment in ("#/views/visitors", "#/query?sql=SELECT%20*%20FROM%20visitors"):
+            for behind, said in ((0, "exact"), (21, "21 behind")):
+                answer["as_of"]["clicks"]["behind"] = behind
+                visit.go("#/system")
+                visit.go(fragment)
+                if "query" in fragment:
+                    visit.page.get_by_role("button", name="Run").click()
+                badge = visit.page.locator(".badge", has_text="exact").or_(
+                    visit.page.locator(".badge", has_text="behind")
+                )
+                expect(badge).to_have_text(said)
+                expect(badge).to_be_visible()
+        visit.shot(f"behind-{width}")
+        assert visit.findings() == []
+        assert visit.cut_off() == 0
+        assert visit.complaints == []
+
+
+PROBLEM = {
+    "kind": "part", "name": "health", "what": "worker", "message": "a part failed", "since": None,
+    "about": "health",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("state", "level", "well"),
+    [
+        ("running", None, True),
+        ("running", "warn", False),
+        ("degraded", "bad", False),
+        ("starting", None, False),
+        ("paused", None, False),
+    ],
+)
+def test_all_is_well_only_in_a_project_that_is_running_without_a_problem(
+    visit: Visit, desk: Desk, state: str, level: str | None, well: bool
+) -> None:
+    nodes = [synthetic.node("log", "clicks"), synthetic.node("view", "visitors")]
+    synthetic.show(visit.page, {"at": "2026-01-01T00:00:00Z", "nodes": nodes, "edges": []})
+    status = visit.page.request.get(f"{desk.server.url}/v1/status").json()
+    problems = [PROBLEM | {"level": level}] if level else []
+    desk.say(visit.page, {"status": status | {"state": state, "problems": problems}})
+    visit.go("#/topology")
+    expect(visit.page.locator(".nav .brand .state")).to_have_text(state)
+    visit.see("coming in")
+    expect(visit.page.get_by_text("all well")).to_have_count(int(well))
+    if level:
+        visit.see("a part failed")
+    if state != "running":
+        expect(visit.page.locator(".nav .brand .dot.ok")).to_have_count(0)
+
+
+def test_a_view_whose_stream_fails_is_not_green(visit: Visit) -> None:
+    synthetic.show(visit.page, synthetic.ill())
+    visit.go("#/views")
+    visit.see("visitors")
+    expect(visit.page.locator("tbody .dot.bad")).to_have_count(1)
+    expect(visit.page.locator("tbody .dot.ok")).to_have_count(0)
+
+
+def test_a_full_disk_does_not_last(visit: Visit, desk: Desk) -> None:
+    visit.page.route("**/v1/live?*", lambda route: route.fulfill(status=503, body="{}"))
+    status = visit.page.request.get(f"{desk.server.url}/v1/status").json()
+    full = PROBLEM | {"name": "disk", "about": "disk", "what": "full", "level": "bad"}
+    desk.say(visit.page, {"status": status | {"state": "degraded", "problems": [full]}})
+    visit.go("#/system")
+    lasts = visit.page.locator(".stat", has_text="Disk lasts").locator("dd")
+    expect(lasts).to_have_class("bad")
+    expect(lasts).to_contain_text("full")
+
+
 def test_the_largest_of_nine_thousand_rows_are_drawn_and_a_large_key_is_found(
     visit: Visit, desk: Desk
 ) -> None:

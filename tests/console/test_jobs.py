@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ SETTINGS = ServerSettings(http=HttpSettings(port=0))
 
 @dataclass(frozen=True)
 class Yard:
-    """A server of jobs: one runs, one has failed, one is paused."""
+    """A server of jobs, and the tokens of one who may do everything and of one who may read."""
 
     url: str
     site: Site
@@ -48,7 +49,14 @@ class Yard:
 
 @pytest.fixture(scope="module")
 def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
-    folder = tmp_path_factory.mktemp("yard")
+    """One job runs, one has failed, one is paused."""
+    with serving_jobs(tmp_path_factory.mktemp("yard")) as yard:
+        _submit_all(yard)
+        yield yard
+
+
+@contextmanager
+def serving_jobs(folder: Path) -> Iterator[Yard]:
     line, home, access = JobProxy(), Home(folder / "home"), Access(folder / "access.db", "")
     room = ServerCapacity(8, 16 << 30, ["ssd"], {})
     site = Site(
@@ -58,10 +66,8 @@ def yard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     server = AppServer(make_server_app(office, SETTINGS, access), SETTINGS.http)
     server.start()
     people = token_of(access, "ada", "admin"), token_of(access, "vera", "viewer")
-    yard = Yard(server.url, site, *people)
     try:
-        _submit_all(yard)
-        yield yard
+        yield Yard(server.url, site, *people)
     finally:
         server.stop()
         site.end()
@@ -134,12 +140,55 @@ def test_the_root_of_a_server_shows_its_jobs_and_no_page_of_a_project(visit: Vis
     rows = visit.page.locator("tbody tr")
     expect(rows).to_have_count(3)
     expect(rows.nth(0)).to_contain_text("paused")
-    expect(rows.nth(1)).to_contain_text("its process died 3 times")
+    expect(rows.nth(1)).to_contain_text("the process died 3 times")
     expect(rows.nth(2)).to_contain_text("running")
     expect(visit.page.locator(".nav a.item")).to_have_text(["Jobs", "Users"])
     visit.page.keyboard.press("g")
     visit.page.keyboard.press("u")
     visit.see("press one to change what they may do")
+
+
+def test_all_is_well_only_while_each_job_says_so_itself(browser: Browser, tmp_path: Path) -> None:
+    with serving_jobs(tmp_path) as yard, opened(browser, yard.url, yard.admin) as visit:
+        site, page = yard.site, visit.page
+        well, row = page.get_by_text("all well"), page.locator("tbody tr", has_text="bank")
+
+        def not_well(badge: str, *shown: str) -> None:
+            visit.see(badge)
+            expect(well).to_have_count(0)
+            for text in shown:
+                expect(row).to_contain_text(text)
+
+        site.submit("shop")
+        site.submit("bank")
+        visit.go("#/jobs")
+        expect(well).to_be_visible(timeout=30_000)
+
+        site.set_status("degraded", "every epoch fails", name="bank")
+        not_well("1 failing", "degraded, 1 problem", "every epoch fails")
+        visit.shot("jobs-degraded")
+        assert visit.findings() == []
+        row.get_by_role("link", name="bank").click()
+        expect(page.get_by_role("alert")).to_contain_text("bank is degraded: 1 problem")
+        visit.go("#/jobs")
+
+        site.set_status("running", "events wait", name="bank")
+        not_well("1 with warnings", "running, 1 problem", "events wait")
+        site.set_status("running", name="bank")
+        expect(well).to_be_visible(timeout=30_000)
+
+        site.switch("pause", "bank")
+        not_well("1 not running", "paused")
+        site.set_status("starting", name="bank")
+        site.switch("resume", "bank")
+        not_well("1 not running", "starting")
+        site.set_status("running", name="bank")
+        expect(well).to_be_visible(timeout=30_000)
+
+        (site.state("bank") / "behaviour").write_text("die")
+        site.switch("restart", "bank")
+        not_well("1 failing", "failed", "died 3 times")
+        assert visit.complaints == []
 
 
 def test_a_job_that_was_given_up_says_why_and_what_to_do(visit: Visit) -> None:

@@ -85,7 +85,7 @@ def test_badges_of_a_view_explain_what_it_speaks_for(visit: Visit) -> None:
 def test_a_row_names_the_events_behind_it(visit: Visit) -> None:
     visit.go("#/views/traffic")
     visit.page.locator("tr.press").last.click()
-    visit.see("the answer's row: yes", 60)
+    visit.see("the row is the same", 60)
     visit.shot("why")
 
 
@@ -187,7 +187,7 @@ def test_events_that_one_paused_for_stay(visit: Visit) -> None:
     visit.see("follows the log")
     visit.see('"followed"')
     visit.page.get_by_role("button", name="Pause").click()
-    visit.see("looked at")
+    visit.see("scanned")
     note_sent(visit, "paused")
     expect(visit.page.get_by_text('"followed"').first).to_be_visible()
     expect(visit.page.get_by_text('"paused"')).to_have_count(0)

@@ -11,7 +11,7 @@ from headrace.core.errors import Cancelled
 def test_what_was_stopped_before_does_not_begin() -> None:
     stopping, ended = Cancellation(), list[str]()
     stopping.stop()
-    with pytest.raises(Cancelled, match="was stopped"), stopping.by(lambda: ended.append("now")):
+    with pytest.raises(Cancelled, match="was cancelled"), stopping.by(lambda: ended.append("now")):
         ended.append("begun")
     assert ended == []
 

@@ -91,20 +91,23 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             403,
         ),
         (
-            errors.LimitReached("the query took longer than 30 s", hint="ask for fewer rows."),
-            "LimitReached: the query took longer than 30 s\n  hint: ask for fewer rows.",
+            errors.LimitReached(
+                "the query timed out after 30 seconds and was cancelled", hint="ask for fewer rows."
+            ),
+            "LimitReached: the query timed out after 30 seconds and was cancelled\n"
+            "  hint: ask for fewer rows.",
             1,
             413,
         ),
         (
-            errors.Cancelled("the query was stopped before it was answered"),
-            "Cancelled: the query was stopped before it was answered",
+            errors.Cancelled("the query was cancelled before it completed"),
+            "Cancelled: the query was cancelled before it completed",
             1,
             409,
         ),
         (
-            errors.BadRequest("'x' is not a key of view 'v'", detail="keys are: url."),
-            "BadRequest: 'x' is not a key of view 'v'\n  detail: keys are: url.",
+            errors.BadRequest("'x' is not a key of view 'v'", detail="available keys: url."),
+            "BadRequest: 'x' is not a key of view 'v'\n  detail: available keys: url.",
             1,
             400,
         ),
@@ -115,8 +118,8 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             408,
         ),
         (
-            errors.Overfull("the server has reached its limit of connections", hint="try again."),
-            "Overfull: the server has reached its limit of connections\n  hint: try again.",
+            errors.Overfull("the server has reached its connection limit", hint="try again."),
+            "Overfull: the server has reached its connection limit\n  hint: try again.",
             5,
             503,
         ),
@@ -221,14 +224,20 @@ SENTENCES: dict[str, tuple[HeadraceError, str, int, int]] = {
             500,
         ),
         (
+            errors.CorruptStore("a run is damaged", detail="nothing is computed from it."),
+            "CorruptStore: a run is damaged\n  detail: nothing is computed from it.",
+            1,
+            500,
+        ),
+        (
             errors.UnsupportedFormat(
-                "the log at clicks has version 2 of its format, and Headrace 0.1.0 reads version 1",
-                detail="a newer Headrace wrote it; nothing was changed.",
+                "the log at clicks has format version 2, but Headrace 0.1.0 supports version 1",
+                detail="it was written by a newer Headrace; nothing was changed.",
                 hint="use the Headrace that wrote it, or a newer one.",
             ),
-            "UnsupportedFormat: the log at clicks has version 2 of its format, and Headrace 0.1.0 "
-            "reads version 1\n"
-            "  detail: a newer Headrace wrote it; nothing was changed.\n"
+            "UnsupportedFormat: the log at clicks has format version 2, but Headrace 0.1.0 "
+            "supports version 1\n"
+            "  detail: it was written by a newer Headrace; nothing was changed.\n"
             "  hint: use the Headrace that wrote it, or a newer one.",
             1,
             500,

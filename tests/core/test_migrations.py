@@ -134,10 +134,10 @@ def test_what_a_newer_headrace_wrote_is_refused_and_not_changed(path: Path) -> N
     with pytest.raises(UnsupportedFormat) as refused:
         bring_to_newest(SECOND, connect(path), path)
     assert refused.value.message == (
-        f"the shop at {path} has version 3 of its format, and Headrace {__version__} reads "
+        f"the shop at {path} has format version 3, but Headrace {__version__} supports "
         "versions 1 to 2"
     )
-    assert refused.value.detail == "a newer Headrace wrote it; nothing was changed."
+    assert refused.value.detail == "it was written by a newer Headrace; nothing was changed."
     assert refused.value.hint == "use the Headrace that wrote it, or a newer one."
     assert path.read_bytes() == before
 
@@ -164,10 +164,10 @@ def test_unversioned_tables_are_read_until_there_is_a_version_2(
     with pytest.raises(UnsupportedFormat) as refused:
         bring_to_newest(SECOND, connect(path), path)
     assert refused.value.message == (
-        f"the shop at {path} has version 0 of its format, and Headrace {__version__} reads "
+        f"the shop at {path} has format version 0, but Headrace {__version__} supports "
         "versions 1 to 2"
     )
-    assert refused.value.detail == "an earlier Headrace wrote it; nothing was changed."
+    assert refused.value.detail == "it was written by an older Headrace; nothing was changed."
     assert refused.value.hint == "open it first with a Headrace that was released between the two."
 
 

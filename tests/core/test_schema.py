@@ -126,21 +126,21 @@ def test_other_types_are_refused_with_the_ones_that_are_not(text: str) -> None:
     with pytest.raises(BadDefinition) as caught:
         Type.parse(text)
     assert str(caught.value) == (
-        f"BadDefinition: the type {text} is not supported\n  hint: supported are {SUPPORTED}."
+        f"BadDefinition: the type {text} is not supported\n  hint: supported types: {SUPPORTED}."
     )
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("DECIMAL(39,2)", "DECIMAL(39,2) is not a type"),
-        ("DECIMAL(0)", "DECIMAL(0,0) is not a type"),
-        ("DECIMAL(5,6)", "DECIMAL(5,6) is not a type"),
-        ("MAP<INT, INT>", "the type MAP<INT, INT> has keys of type INT"),
-        ("ARRAY<VARIANT>", "the type ARRAY<VARIANT> has VARIANT as a part"),
+        ("DECIMAL(39,2)", "DECIMAL(39,2) is not a valid type"),
+        ("DECIMAL(0)", "DECIMAL(0,0) is not a valid type"),
+        ("DECIMAL(5,6)", "DECIMAL(5,6) is not a valid type"),
+        ("MAP<INT, INT>", "the type MAP<INT, INT> has map keys of type INT, not STRING"),
+        ("ARRAY<VARIANT>", "the type ARRAY<VARIANT> must not contain VARIANT"),
         ("STRUCT<a: INT, A: INT>", "the type STRUCT<a: INT, A: INT> has two fields named 'a'"),
-        ("ARRAY<" * 32 + "INT" + ">" * 32, "the type is nested deeper than 32 levels"),
-        ("ARRAY<" * 50_000, "the type is nested deeper than 32 levels"),
+        ("ARRAY<" * 32 + "INT" + ">" * 32, "the type is nested more than 32 levels deep"),
+        ("ARRAY<" * 50_000, "the type is nested more than 32 levels deep"),
     ],
 )
 def test_a_type_that_is_almost_one_is_refused_with_what_is_wrong(text: str, sentence: str) -> None:

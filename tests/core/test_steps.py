@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -81,6 +82,13 @@ def values_of(name: str, column: list[Any], *parameters: Any) -> list[Any]:
 )
 def test_each_step_passes_over_null_in_its_own_way(name: str, expected: list[Any]) -> None:
     assert values_of(name, [4, None, 2, 9]) == expected
+
+
+def test_nan_is_above_every_other_number() -> None:
+    column = [math.nan, 2.0, math.nan, 1.0, math.inf]
+    assert values_of("min", column)[1:] == [2.0, 2.0, 1.0, 1.0]
+    assert all(map(math.isnan, values_of("max", column)))
+    assert math.isnan(values_of("max", column[::-1])[-1])
 
 
 def test_an_exponential_average_begins_with_its_first_value() -> None:

@@ -21,7 +21,7 @@ def test_a_step_raises_an_alarm_after_its_limit_and_until_its_end() -> None:
         now = 60 * SECOND
         assert dog.problems == []
         now += 1
-        said = "an epoch of stream 'clicks' has not ended within 1m"
+        said = "an epoch of stream 'clicks' has not completed within 1m"
         alarm = Problem(*SPEED, said, since="1970-01-01T00:00:00Z")
         assert dog.problems == [alarm]
         now = 700 * SECOND

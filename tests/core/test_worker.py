@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from random import Random
 
@@ -9,7 +10,7 @@ import pytest
 
 from headrace.core import worker as module
 from headrace.core.errors import Fenced
-from headrace.core.worker import SETTLED_S, Worker, backoff, problems_of
+from headrace.core.worker import Worker, backoff, problems_of
 from tests.run.waiting import wait
 
 
@@ -22,7 +23,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 class Turns:
     """Turns that fail as long as they are told so."""
 
-    def __init__(self) -> None:
+    def __init__(self, settled_s: float = math.inf) -> None:
         self.done, self.error, self.now_s = 0, None, 0.0
         self.error: BaseException | None
         self.stop, self.reports = threading.Event(), list[str]()
@@ -31,6 +32,7 @@ class Turns:
             self.turn,
             self.stop,
             lambda kind, fields: self.reports.append(str(fields["message"])),
+            settled_s=settled_s,
             clock=lambda: self.now_s,
         )
 
@@ -77,8 +79,8 @@ def test_a_replaced_process_works_no_more_and_says_why() -> None:
     assert problem.message == "schedule failed: another process has taken over this project"
 
 
-def test_a_long_turn_is_well_when_it_has_run_for_a_while() -> None:
-    turns, inside, go = Turns(), threading.Event(), threading.Event()
+def test_a_worker_whose_turn_lasts_is_well_when_it_has_run_for_a_while() -> None:
+    turns, inside, go = Turns(settled_s=10), threading.Event(), threading.Event()
 
     def listen() -> None:
         if turns.done == 0:
@@ -91,10 +93,27 @@ def test_a_long_turn_is_well_when_it_has_run_for_a_while() -> None:
     turns.worker.start()
     assert inside.wait(10)
     assert turns.worker.problem is not None
-    turns.now_s += SETTLED_S
+    turns.now_s += 10
     assert turns.worker.problem is None
     go.set()
     turns.worker.join(10)
+
+
+def test_turns_that_take_long_to_fail_are_a_problem_throughout_and_back_off() -> None:
+    turns, problems, failures = Turns(), list[bool](), list[int]()
+
+    def fail_slowly() -> None:
+        turns.now_s += 3_600
+        problems.append(turns.worker.problem is not None)
+        raise TimeoutError("no answer")
+
+    turns.worker._turn = fail_slowly
+    for _ in range(4):
+        assert turns.worker._tried() is not None
+        failures.append(turns.worker._failures)
+    assert problems == [False, True, True, True]
+    assert failures == [1, 2, 3, 4], "the back-off doubles each time"
+    assert len(turns.reports) == 1
 
 
 def test_workers_that_failed_together_do_not_return_together() -> None:

@@ -28,4 +28,4 @@ def test_rule_that_calls_what_is_not_there_is_refused(tmp_path: Path) -> None:
     assert refused.value.message == (
         "rule 'slow' calls 'page_you', but functions.py has no such action"
     )
-    assert refused.value.hint == ("there are: page_me. An action is a function with @action.")
+    assert refused.value.hint == ("available actions: page_me. Add one with @action.")

@@ -56,12 +56,12 @@ def test_a_cell_may_be_a_condition_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("1||3", "in '1||3' a value is missing"),
-        (">=", "in '' a value is missing"),
-        ("10..", "in '10..' a value is missing"),
+        ("1||3", "a value is missing in '1||3'"),
+        (">=", "a value is missing in ''"),
+        ("10..", "a value is missing in '10..'"),
         ("1..2..3", "'1..2..3' is not a range such as 10..20"),
-        ("> 1|2", "'> 1|2' compares with several values"),
-        ("=", "there is nothing after '='"),
+        ("> 1|2", "'>' requires a single value, got '> 1|2'"),
+        ("=", "expected SQL after '='"),
     ],
 )
 def test_what_is_no_test_gets_its_sentence(text: str, sentence: str) -> None:

@@ -111,16 +111,19 @@ def test_a_path_is_kept_in_one_spelling() -> None:
     ("text", "sentence"),
     [
         ("x BLOB", "column 'x': the type BLOB is not supported"),
-        ("x ARRAY<VARIANT>", "column 'x': the type ARRAY<VARIANT> has VARIANT as a part"),
-        ("x MAP<INT, INT>", "column 'x': the type MAP<INT, INT> has keys of type INT"),
+        ("x ARRAY<VARIANT>", "column 'x': the type ARRAY<VARIANT> must not contain VARIANT"),
+        (
+            "x MAP<INT, INT>",
+            "column 'x': the type MAP<INT, INT> has map keys of type INT, not STRING",
+        ),
         ("x INT FORMAT 'epoch_s'", "column 'x': FORMAT requires a TIMESTAMP, got INT"),
         ("x TIMESTAMP FORMAT 'HH:mm'", "column 'x': the format 'HH:mm' has no year; write yyyy"),
         ("x INT FROM 'a.b'", "column 'x': the path 'a.b' does not begin with '$'"),
-        ("x INT FROM a.b", "expected a text in quotes"),
+        ("x INT FROM a.b", "expected a quoted string"),
         ("x INT NOT NULL NOT NULL", "column 'x' has NOT twice"),
         ("x INT FROM '$.a' FROM '$.b'", "column 'x' has FROM twice"),
-        ("x INT DEFAULT", "DEFAULT requires a text in quotes, a number, TRUE, FALSE or NULL"),
-        ("x INT DEFAULT now()", "DEFAULT requires a text in quotes, a number, TRUE"),
+        ("x INT DEFAULT", "DEFAULT requires a quoted string, a number, TRUE, FALSE or NULL"),
+        ("x INT DEFAULT now()", "DEFAULT requires a quoted string, a number, TRUE"),
         ("x INT DEFAULT 1 DEFAULT 2", "column 'x' has DEFAULT twice"),
         ("x INT DEFAULT 'a'", "column 'x': the default \"a\" is not of type INT"),
         ("_x INT", "column names that begin with '_' are reserved"),
@@ -136,10 +139,10 @@ def test_a_mistake_is_named(text: str, sentence: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("x INT FROM '$.a'", "the column 'x' has a path, which CSV events do not have"),
-        ("x ARRAY<INT>", "the column 'x' is an array, which CSV events cannot hold"),
-        ("x STRUCT<a: INT>", "the column 'x' is a struct, which CSV events cannot hold"),
-        ("x VARIANT", "the column 'x' is a variant, which CSV events cannot hold"),
+        ("x INT FROM '$.a'", "the column 'x' has a path, but CSV events have no paths"),
+        ("x ARRAY<INT>", "the type ARRAY of column 'x' is not supported in CSV events"),
+        ("x STRUCT<a: INT>", "the type STRUCT of column 'x' is not supported in CSV events"),
+        ("x VARIANT", "the type VARIANT of column 'x' is not supported in CSV events"),
     ],
 )
 def test_what_csv_cannot_hold_is_refused_when_it_is_defined(text: str, sentence: str) -> None:
@@ -153,7 +156,7 @@ def test_a_table_has_no_paths_and_no_formats() -> None:
     with pytest.raises(HeadraceError) as caught:
         read_statements(text, "a.sql")
     assert caught.value.message == (
-        "column 'x' of table 't' has FROM '$.a', which only columns of streams have"
+        "column 'x' of table 't' cannot have FROM '$.a'; only columns of streams can"
     )
 
 

@@ -78,26 +78,26 @@ def test_columns_may_be_called_like_clauses(select: str) -> None:
     [
         ("CREATE RULE r AS", "rule 'r' has no SELECT after AS"),
         ("CREATE RULE r SELECT 1", "expected AS, got 'SELECT'"),
-        (f"{HEAD} SEVERITY high", "expected a text in quotes"),
+        (f"{HEAD} SEVERITY high", "expected a quoted string"),
         (
             f"{HEAD} SEVERITY 'loud'",
-            "severity is one of 'info', 'low', 'medium', 'high', 'critical', not 'loud'",
+            "severity must be one of 'info', 'low', 'medium', 'high', 'critical', not 'loud'",
         ),
         (f"{HEAD} SEVERITY 'low' SEVERITY 'low'", "SEVERITY is given twice"),
         (f"{HEAD} SUPPRESS INTERVAL 1 HOUR", "expected FOR, got 'INTERVAL'"),
         (
             f"{HEAD} SUPPRESS FOR INTERVAL 1 MOMENT",
-            "the interval is not valid: 'MOMENT' is not a unit of time; there are microseconds, "
-            "milliseconds, seconds, minutes, hours, days and weeks",
+            "the interval is not valid: 'MOMENT' is not a unit of time; use microseconds, "
+            "milliseconds, seconds, minutes, hours, days or weeks",
         ),
-        (f"{HEAD} SUPPRESS FOR INTERVAL 0 SECONDS", "an interval must be longer than nothing"),
+        (f"{HEAD} SUPPRESS FOR INTERVAL 0 SECONDS", "the interval must be greater than zero"),
         (
             f"{HEAD} SUPPRESS FOR INTERVAL 1 HOUR PER 7",
             "expected a name for a column: letters, digits and '_'",
         ),
         (
             f"{HEAD} NOTIFY somebody",
-            "NOTIFY takes a URL in quotes, STREAM name, FILE 'path', EMAIL 'address' or CALL "
+            "NOTIFY requires a quoted URL, STREAM name, FILE 'path', EMAIL 'address' or CALL "
             "function",
         ),
         (f"{HEAD} NOTIFY 'ftp://x/y'", "'ftp://x/y' is not a URL such as 'https://host/path'"),
@@ -108,14 +108,14 @@ def test_columns_may_be_called_like_clauses(select: str) -> None:
         ),
         (
             f"{HEAD} NOTIFY 'https://me:pw@x.org/'",
-            "a URL to notify has no user, password or fragment",
+            "the URL must not have a user, password or fragment",
         ),
         (
             f"{HEAD} NOTIFY EMAIL 'nobody'",
-            "'nobody' is not an address such as 'ops@host.org'",
+            "'nobody' is not an e-mail address such as 'ops@host.org'",
         ),
         (f"{HEAD} NOTIFY FILE 'a', FILE 'a'", "file 'a' is notified twice"),
-        (f"{HEAD} COUPLING LATER", "COUPLING is IMMEDIATE or EPOCH, not LATER"),
+        (f"{HEAD} COUPLING LATER", "COUPLING must be IMMEDIATE or EPOCH, not LATER"),
         (f"{HEAD} WITH CARE", "expected CORRECTIONS, got 'CARE'"),
         ("CREATE RULE _r AS SELECT 1", "'_r': names that begin with '_' are reserved"),
     ],

@@ -53,9 +53,9 @@ def test_the_select_ends_where_a_clause_begins(end: str, query: str) -> None:
     [
         ("", "watch 'w' has no end: add UNTIL 'a date', AFTER n MATCHES or WHEN (condition)"),
         ("UNTIL 'soon'", "'soon' is not a date or timestamp such as '2027-01-15'"),
-        ("AFTER 0 MATCHES", "AFTER takes a number of matches from 1, not 0"),
+        ("AFTER 0 MATCHES", "AFTER requires a number of matches from 1 to 1000000000, got 0"),
         ("AFTER 3 TIMES", "expected MATCHES, got 'TIMES'"),
-        ("WHEN ()", "WHEN takes a condition in parentheses"),
+        ("WHEN ()", "WHEN requires a condition in parentheses"),
         ("AFTER 1 MATCH AFTER 2 MATCHES", "AFTER is given twice"),
         ("AFTER 1 MATCH COUPLING EPOCH", "expected the end of the statement, got 'COUPLING'"),
     ],

@@ -62,17 +62,21 @@ def test_columns_without_a_name_may_be_empty(tmp_path: Path) -> None:
     [
         ("", "d.csv is empty", 1),
         ("# nothing\n", "d.csv is empty", 1),
-        ("name,SET f\n", "row 1: the first column is 'name' and not 'rule'", 1),
-        ("rule,type\na,1\n", "row 1: no column begins with SET, so nothing is set", 1),
-        ("rule,SET a b\n", "row 1: column 'SET a b': a field is letters, digits and '_'", 1),
+        ("name,SET f\n", "row 1: the first column must be 'rule', not 'name'", 1),
+        ("rule,type\na,1\n", "row 1: at least one column must begin with SET", 1),
+        (
+            "rule,SET a b\n",
+            "row 1: column 'SET a b': a field name may only have letters, digits and '_'",
+            1,
+        ),
         ("rule,SET f\n,x\n", "row 2: the rule has no name", 2),
-        ("rule,SET f\na,x,y\n", "row 2: 'y' stands in a column without a name", 2),
-        ("rule,,SET f\na,7,x\n", "row 2: '7' stands in a column without a name", 2),
-        ("rule,SET f\nelse,x\na,y\n", "row 2: 'else' is not the last row", 2),
-        ("rule,type,SET f\na,1,x\nELSE,2,y\n", "row 3: 'else' tests something", 3),
+        ("rule,SET f\na,x,y\n", "row 2: 'y' is in a column without a name", 2),
+        ("rule,,SET f\na,7,x\n", "row 2: '7' is in a column without a name", 2),
+        ("rule,SET f\nelse,x\na,y\n", "row 2: 'else' must be the last row", 2),
+        ("rule,type,SET f\na,1,x\nELSE,2,y\n", "row 3: 'else' must not have conditions", 3),
         (
             "rule,type,SET f\na,1,x\nb,1|,y\n",
-            "rule 'b', row 3, column 'type': in '1|' a value is missing",
+            "rule 'b', row 3, column 'type': a value is missing in '1|'",
             3,
         ),
         (b"rule,SET f\na,\xfc\n", "d.csv is not UTF-8 text", 1),
@@ -90,6 +94,7 @@ def test_a_file_that_is_not_there_is_told_where_it_is_named(tmp_path: Path) -> N
     with pytest.raises(BadDefinition) as caught:
         read_table(tmp_path, "rules/d.csv", "directions", SAID)
     assert str(caught.value) == (
-        "BadDefinition: rules 'directions' have no file at rules/d.csv\n"
-        "  hint: FROM is relative to the project's folder.\n  at calls.sql:4"
+        "BadDefinition: rules 'directions': 'rules/d.csv' cannot be read: "
+        "No such file or directory\n"
+        "  hint: the path after FROM is relative to the project's folder.\n  at calls.sql:4"
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from sqlglot import exp
 
 from headrace.core.errors import BadDefinition
 from headrace.core.origin import Origin
-from headrace.define.dialect import parse_query, sql_of
+from headrace.define.dialect import parse_query, parse_read, parse_translatable, sql_of
 
 AT = Origin("shop.sql", 5)
 
@@ -59,6 +61,21 @@ def test_one_line_is_read_as_itself() -> None:
     )
     again = sql_of(parse_query(text, AT))
     assert sql_of(parse_query(again, AT)) == again
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("'- 1 day'", "'- 1 day'"), ("'1 day junk'", "'1 day junk'"), ("'-1 day'", "'-1' DAY"),
+        ("'1 day 2 hours'", "'1 day 2 hours'"), ("'1' DAY", "'1' DAY"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("parse", [parse_query, parse_read, parse_translatable])
+def test_no_part_of_an_interval_is_dropped(
+    parse: Callable[[str, Origin], exp.Query], text: str, kept: str
+) -> None:
+    query = parse(f"SELECT ts + INTERVAL {text} FROM c", AT)
+    assert query.selects[0].expression.sql() == f"INTERVAL {kept}"
 
 
 @pytest.mark.parametrize(
@@ -115,13 +132,17 @@ def test_mistake_is_told_at_the_line_of_the_file(text: str, sentence: str) -> No
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("SELECT 'it''s' AS a,\n 'abc", "a text that begins here is never closed\n  at shop.sql:6"),
-        ("SELECT\n\n`a FROM b", "a text that begins here is never closed\n  at shop.sql:7"),
-        ("SELECT a\n/* b", "a comment that begins here is never closed\n  at shop.sql:6"),
+        (
+            "SELECT 'it''s' AS a,\n 'abc",
+            "the string that starts here is never closed\n  at shop.sql:6",
+        ),
+        ("SELECT\n\n`a FROM b", "the string that starts here is never closed\n  at shop.sql:7"),
+        ("SELECT a\n/* b", "the comment that starts here is never closed\n  at shop.sql:6"),
         (
             "SELECT 'x' AS a,\n 'y AS b\nFROM c\nWHERE d = 'z'",
-            "a text that begins here continues in the next line, and a later one is never closed\n"
-            "  hint: is a quote missing at the end of this one?\n"
+            "the string that starts here continues on the next line, and a later one is never "
+            "closed\n"
+            "  hint: is a quote missing at the end of this string?\n"
             "  at shop.sql:6",
         ),
     ],

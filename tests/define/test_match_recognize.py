@@ -113,19 +113,22 @@ def test_skip_till_any_goes_on_with_the_next_row() -> None:
     [
         ("PATTERN (a)", "expected ORDER BY, got 'PATTERN'"),
         ("ORDER BY ts PATTERN (a", "expected ), got the end of the statement"),
-        ("ORDER BY ts PATTERN ()", "a part of the pattern is missing; the empty pattern is ()"),
-        ("ORDER BY ts PATTERN (a | )", "a part of the pattern is missing; the empty pattern is ()"),
+        ("ORDER BY ts PATTERN ()", "expected a pattern element; write () for the empty pattern"),
+        (
+            "ORDER BY ts PATTERN (a | )",
+            "expected a pattern element; write () for the empty pattern",
+        ),
         (
             "ORDER BY ts MEASURES FINAL PREV(x) AS y PATTERN (a)",
-            "RUNNING and FINAL stand before FIRST, LAST and aggregates",
+            "RUNNING and FINAL are only allowed before FIRST, LAST or an aggregate",
         ),
-        ("ORDER BY ts PATTERN (a{3,2})", "{3,2} repeats nothing"),
+        ("ORDER BY ts PATTERN (a{3,2})", "the upper bound of {3,2} must be at least 3"),
         ("ORDER BY ts PATTERN (a{,})", None),
-        ("ORDER BY ts PATTERN (a{})", "expected a number of times between { and }"),
-        ("ORDER BY ts PATTERN (NOT a*)", "NOT and anchors are not repeated"),
+        ("ORDER BY ts PATTERN (a{})", "expected a number of repetitions between { and }"),
+        ("ORDER BY ts PATTERN (NOT a*)", "a quantifier is not allowed after NOT, ^ or $"),
         (
             "ORDER BY ts PATTERN (a) WITHIN INTERVAL 0 DAYS",
-            "an interval must be longer than nothing",
+            "the interval must be greater than zero",
         ),
         ("ORDER BY ts MEASURES x PATTERN (a)", "expected AS, got 'PATTERN'"),
         ("ORDER BY ts MEASURES AS y PATTERN (a)", "expected an expression"),
@@ -142,5 +145,5 @@ def test_a_mistake_is_told(clause: str, message: str | None) -> None:
 
 
 def test_it_stands_after_a_stream() -> None:
-    with pytest.raises(BadDefinition, match="stands after FROM and the name of a stream"):
+    with pytest.raises(BadDefinition, match="must follow FROM and the name of a stream"):
         definition("ORDER BY ts PATTERN (a)", "SELECT * FROM s x")

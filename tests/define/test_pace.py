@@ -43,15 +43,18 @@ def test_a_stream_may_shed(text: str, sheds: str) -> None:
     [
         (
             "overload = 'drop'",
-            "overload is one of 'slow', 'shed random', 'shed oldest', not 'drop'",
+            "overload must be one of 'slow', 'shed random', 'shed oldest', not 'drop'",
         ),
         (
             "overload = 'shed random'",
-            "overload = 'shed random' requires lag_events_max, above which it begins",
+            "overload = 'shed random' requires lag_events_max, the backlog above which it sheds",
         ),
-        ("trigger = 'often'", "trigger is a duration such as '500 ms', not 'often'"),
-        ("lag_events_max = '0'", "lag_events_max is a whole number from 1 on, not '0'"),
-        ("epoch_events_max = -1", "epoch_events_max is a whole number from 1 on, not '-1'"),
+        ("trigger = 'often'", "trigger must be a duration such as '500 ms', not 'often'"),
+        ("lag_events_max = '0'", "lag_events_max must be a whole number of at least 1, not '0'"),
+        (
+            "epoch_events_max = -1",
+            "epoch_events_max must be a whole number of at least 1, not '-1'",
+        ),
     ],
 )
 def test_each_refusal_says_what_it_may_be(options: str, sentence: str) -> None:

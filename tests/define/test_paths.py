@@ -95,7 +95,7 @@ def test_output_is_a_folder_of_its_own(folder: Path, output: str) -> None:
     (error,) = read_project(folder)[1]
     assert isinstance(error, HeadraceError)
     assert error.message == (
-        f"output is a folder of its own inside the project, and not '{output}'"
+        f"output must be a folder inside the project and outside its state folder, not '{output}'"
     )
 
 

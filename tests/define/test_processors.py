@@ -51,7 +51,7 @@ def test_a_processor_takes_events() -> None:
 
 @pytest.mark.parametrize("columns", ["n", "", "_n BIGINT", "n BIGINT,, m INT"])
 def test_its_columns_have_names_and_types(columns: str) -> None:
-    with pytest.raises(BadDefinition, match="is not a column of a processor's rows"):
+    with pytest.raises(BadDefinition, match="is not a column name followed by a type"):
         processor(columns)
 
 

@@ -81,7 +81,7 @@ def test_reading_a_project_changes_nothing(tmp_path: Path) -> None:
             BadDefinition,
             "BadDefinition: 'Clicks' is defined twice\n"
             "  detail: the first definition is at a.sql:1.\n"
-            "  hint: names are unique in a project, whatever their case and kind.\n"
+            "  hint: names must be unique in a project, regardless of case and kind.\n"
             "  at b.sql:2",
         ),
         (

@@ -107,6 +107,7 @@ DEFAULTS: dict[str, Any] = {
     "notify.smtp_starttls": "true",
     "notify.smtp_user": "",
     "notify.smtp_from": "",
+    "notify.recipients": [],
     "trace.endpoint": "",
     "lineage.file": "",
     "lineage.url": "",
@@ -137,6 +138,7 @@ DURATIONS = {
 READ: dict[str, Any] = {
     "http.allowed_hosts": (),
     "notify.hosts": (),
+    "notify.recipients": (),
     "notify.private": False,
     "notify.smtp_starttls": True,
     "spark.vectorised": True,
@@ -199,11 +201,11 @@ REFUSED: list[tuple[str, Any, str]] = [
     (
         "batch.xyz",
         1,
-        "BadSetting: there is no setting 'batch.xyz'\n  hint: known here: batch.interval, "
+        "BadSetting: there is no setting 'batch.xyz'\n  hint: available settings: batch.interval, "
         "batch.compare_events_max.",
     ),
     ("stat", "x", "BadSetting: there is no setting 'stat'\n  hint: did you mean 'state'?"),
-    ("http", 8080, "BadSetting: [http] is a table of settings, not a value"),
+    ("http", 8080, "BadSetting: [http] must be a table of settings, not a value"),
     ("http.port", "8080", "BadSetting: http.port must be a whole number, not '8080'"),
     ("http.port", True, "BadSetting: http.port must be a whole number, not True"),
     ("http.port", -1, "BadSetting: http.port must be at least 0, not -1"),
@@ -212,28 +214,28 @@ REFUSED: list[tuple[str, Any, str]] = [
         "loud",
         "BadSetting: log.level must be one of debug, info, warning, error, not 'loud'",
     ),
-    ("http.host", 1, "BadSetting: http.host must be a text, not 1"),
+    ("http.host", 1, "BadSetting: http.host must be a string, not 1"),
     (
         "http.allowed_hosts",
         ["https://stats.example.com"],
-        "BadSetting: http.allowed_hosts must hold the names of hosts, without scheme and port, "
+        "BadSetting: http.allowed_hosts must contain host names without scheme and port, "
         "not 'https://stats.example.com'",
     ),
     (
         "http.allowed_hosts",
         ["*.example.com", "*"],
-        "BadSetting: http.allowed_hosts must hold the names of hosts, without scheme and port, "
-        "not '*'",
+        "BadSetting: http.allowed_hosts must contain host names without scheme and port, not '*'",
     ),
-    ("notify.hosts", "x", "BadSetting: notify.hosts must be a list of texts, not 'x'"),
-    ("notify.hosts", [1], "BadSetting: notify.hosts must be a list of texts, not [1]"),
+    ("notify.hosts", "x", "BadSetting: notify.hosts must be a list of strings, not 'x'"),
+    ("notify.hosts", [1], "BadSetting: notify.hosts must be a list of strings, not [1]"),
     ("notify.private", 1, "BadSetting: notify.private must be true or false, not 1"),
     (
         "store.url",
         "mysql://ann:s3cret@db/events",
-        "BadSetting: store.url must be the address of a database: postgresql://user@host/database",
+        "BadSetting: store.url must be a database URL such as postgresql://user@host/database",
     ),
     ("log.partitions", 0, "BadSetting: log.partitions must be at least 1, not 0"),
+    ("query.workers", 1, "BadSetting: query.workers must be at least 2, not 1"),
     ("query.seconds_max", "fast", "BadSetting: query.seconds_max must be a number, not 'fast'"),
     ("query.seconds_max", 0, "BadSetting: query.seconds_max must be at least 0.1, not 0.0"),
     ("spark.conf", "x", "BadSetting: spark.conf must be a table, not 'x'"),
@@ -268,8 +270,9 @@ def test_known_settings_are_named_where_none_is_near() -> None:
     with pytest.raises(BadSetting) as caught:
         read_settings({"name": "shop", "qqq": 1}, AT)
     assert caught.value.hint == (
-        "known here: name, state, output, http, access, log, store, dedup, spark, speed, archive, "
-        "batch, pattern, watchdog, tables, query, subscribe, alerts, live, notify, trace, lineage."
+        "available settings: name, state, output, http, access, log, store, dedup, spark, speed, "
+        "archive, batch, pattern, watchdog, tables, query, subscribe, alerts, live, notify, "
+        "trace, lineage."
     )
 
 
@@ -279,17 +282,17 @@ def test_known_settings_are_named_where_none_is_near() -> None:
         (
             None,
             "BadProject: there is no headrace.toml in {folder}\n  hint: run `headrace new DIR` to "
-            "make a project, or go to a project's folder.",
+            "create a project, or change to a project's folder.",
         ),
         (
             b"",
-            "BadProject: headrace.toml does not give the project a name\n"
+            "BadProject: headrace.toml does not set the name of the project\n"
             '  hint: add the line: name = "shop"\n'
             "  at headrace.toml:1",
         ),
         (
             b"name = 3\n",
-            "BadProject: headrace.toml does not give the project a name\n"
+            "BadProject: headrace.toml does not set the name of the project\n"
             '  hint: add the line: name = "shop"\n'
             "  at headrace.toml:1",
         ),

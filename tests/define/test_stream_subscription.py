@@ -15,12 +15,12 @@ SENTENCES = {
     "SUBSCRIBE TO s WHERE": "expected a condition after WHERE",
     "SUBSCRIBE TO s WHERE a > 1 LIMIT 3": "only a condition may follow WHERE",
     "SUBSCRIBE TO s WHERE a IN (SELECT b FROM t)":
-        "a condition after WHERE may use the row only",
+        "subqueries are not allowed in the condition after WHERE",
     "SUBSCRIBE TO s WHERE a = 1 FROM BEGINNING": "unexpected 'FROM'",
-    "SUBSCRIBE TO s EMIT INSERTS": "EMIT is for views, and 's' is a stream",
-    "SUBSCRIBE TO s WHERE a = 1 EMIT CHANGES": "EMIT is for views, and 's' is a stream",
-    "SUBSCRIBE TO s accumulating": "ACCUMULATING is for views, and 's' is a stream",
-    "SUBSCRIBE TO s RETRACTING": "RETRACTING is for views, and 's' is a stream",
+    "SUBSCRIBE TO s EMIT INSERTS": "EMIT requires a view; 's' is a stream",
+    "SUBSCRIBE TO s WHERE a = 1 EMIT CHANGES": "EMIT requires a view; 's' is a stream",
+    "SUBSCRIBE TO s accumulating": "ACCUMULATING requires a view; 's' is a stream",
+    "SUBSCRIBE TO s RETRACTING": "RETRACTING requires a view; 's' is a stream",
     "SUBSCRIBE TO s TWICE": "expected the end of the statement, got 'TWICE'",
 }  # fmt: skip
 

@@ -36,9 +36,18 @@ def test_more_than_is_one_more() -> None:
     [
         ("count(name) >= 2 WITHIN INTERVAL 1 MINUTE FROM s", "expected DISTINCT, got 'name'"),
         ("count(*) = 2 WITHIN INTERVAL 1 MINUTE FROM s", "expected >=, got '='"),
-        ("count(*) >= 0 WITHIN INTERVAL 1 MINUTE FROM s", "a threshold is a whole number from 1"),
-        ("count(*) >= x WITHIN INTERVAL 1 MINUTE FROM s", "a threshold is a whole number from 1"),
-        ("count(*) >= 2 WITHIN INTERVAL 0 SECONDS FROM s", "an interval must be longer"),
+        (
+            "count(*) >= 0 WITHIN INTERVAL 1 MINUTE FROM s",
+            "a threshold must be a whole number from 1",
+        ),
+        (
+            "count(*) >= x WITHIN INTERVAL 1 MINUTE FROM s",
+            "a threshold must be a whole number from 1",
+        ),
+        (
+            "count(*) >= 2 WITHIN INTERVAL 0 SECONDS FROM s",
+            "the interval must be greater than zero",
+        ),
         ("count(*) >= 2 WITHIN INTERVAL 1 MINUTE PER a", "expected FROM"),
         ("count(DISTINCT ) >= 2 WITHIN INTERVAL 1 MINUTE FROM s", "DISTINCT requires a column"),
     ],

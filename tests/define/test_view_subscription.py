@@ -10,30 +10,31 @@ from headrace.core.time import HOUR, MINUTE, SECOND
 from headrace.define.view_subscription import read_subscription
 
 SENTENCES = {
-    "": "expected one SUBSCRIBE",
-    "SUBSCRIBE TO a; SUBSCRIBE TO b": "expected one SUBSCRIBE",
+    "": "expected a single SUBSCRIBE statement",
+    "SUBSCRIBE TO a; SUBSCRIBE TO b": "expected a single SUBSCRIBE statement",
     "SELECT 1": "expected SUBSCRIBE, got 'SELECT'",
     "SUBSCRIBE TO": "expected a name for the view or stream: letters, digits and '_'",
-    "SUBSCRIBE TO v FROM BEGINNING": "FROM BEGINNING is for streams, and 'v' is a view",
-    "SUBSCRIBE TO v EMIT": "EMIT does not say when",
-    "SUBSCRIBE TO v EMIT SOMETIMES": "EMIT does not say when",
-    "SUBSCRIBE TO v EMIT ON TIME,": "EMIT does not say when",
+    "SUBSCRIBE TO v FROM BEGINNING": "FROM BEGINNING requires a stream; 'v' is a view",
+    "SUBSCRIBE TO v EMIT": "expected a trigger after EMIT",
+    "SUBSCRIBE TO v EMIT SOMETIMES": "expected a trigger after EMIT",
+    "SUBSCRIBE TO v EMIT ON TIME,": "expected a trigger after EMIT",
     "SUBSCRIBE TO v EMIT ON TIME, ON TIME": "ON is given twice",
     "SUBSCRIBE TO v EMIT EARLY EVERY 0 EVENTS":
-        "EVERY takes a number of EVENTS or an INTERVAL, not '0'",
-    "SUBSCRIBE TO v EMIT EARLY EVERY x": "EVERY takes a number of EVENTS or an INTERVAL, not 'x'",
+        "EVERY requires a number of EVENTS or an INTERVAL, not '0'",
+    "SUBSCRIBE TO v EMIT EARLY EVERY x":
+        "EVERY requires a number of EVENTS or an INTERVAL, not 'x'",
     "SUBSCRIBE TO v EMIT EARLY EVERY 3 CLICKS": "expected EVENTS, got 'CLICKS'",
     "SUBSCRIBE TO v EMIT EARLY EVERY INTERVAL 0 SECONDS":
-        "an interval must be longer than nothing",
+        "the interval must be greater than zero",
     "SUBSCRIBE TO v EMIT EARLY EVERY INTERVAL 3 APPLES":
-        "the interval is not valid: 'APPLES' is not a unit of time; there are microseconds, "
-        "milliseconds, seconds, minutes, hours, days and weeks",
-    "SUBSCRIBE TO v WHERE a = NULL": "a key is compared with a value, not with NULL",
+        "the interval is not valid: 'APPLES' is not a unit of time; use microseconds, "
+        "milliseconds, seconds, minutes, hours, days or weeks",
+    "SUBSCRIBE TO v WHERE a = NULL": "a key cannot be compared with NULL",
     "SUBSCRIBE TO v WHERE a = 1 AND a = 2": "the key 'a' is given twice",
     "SUBSCRIBE TO v WHERE EMIT INSERTS": "expected a condition after WHERE",
     "SUBSCRIBE TO v WHERE a > 1 LIMIT 3": "only a condition may follow WHERE",
     "SUBSCRIBE TO v WHERE a IN (SELECT b FROM w)":
-        "a condition after WHERE may use the row only",
+        "subqueries are not allowed in the condition after WHERE",
     "SUBSCRIBE TO v RETRACTING DISCARDING":
         "expected the end of the statement, got 'DISCARDING'",
     "SUBSCRIBE TO v EMIT INSERTS RETRACTING":

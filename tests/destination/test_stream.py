@@ -87,5 +87,6 @@ def test_a_watch_ends_with_an_event_that_has_no_row() -> None:
 
 def test_an_id_that_another_event_has_is_a_conflict() -> None:
     writer = StreamWriter(StreamDestination("told", "event_id"), lambda *_: receipt(conflicts=1))
-    with pytest.raises(Conflict, match="stream 'told' has other events with the ids of 1 panes"):
+    sentence = "stream 'told' already has other events with the ids of 1 panes"
+    with pytest.raises(Conflict, match=sentence):
         writer.deliver([message("s:0a1b:7", PANE)])

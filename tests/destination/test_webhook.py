@@ -130,7 +130,9 @@ def test_private_addresses_are_refused(address: str) -> None:
     )
     with pytest.raises(Undeliverable) as failed:
         action.deliver([NOTICE])
-    assert str(failed.value) == f"'ops.example' is at {address}, which is not public"
+    assert str(failed.value) == (
+        f"host 'ops.example' resolves to {address}, which is not a public address"
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,7 +145,7 @@ def test_addresses_of_the_open_internet_are_let_through(address: str) -> None:
 
 
 def test_host_that_is_not_named_and_plain_http_are_refused(receiver: Receiver) -> None:
-    with pytest.raises(Undeliverable, match=r"notify.hosts does not name 'localhost'"):
+    with pytest.raises(Undeliverable, match=r"host 'localhost' is not listed in notify.hosts"):
         webhook(receiver, NotifySettings(private=True)).deliver([NOTICE])
     with pytest.raises(Undeliverable, match=r"the URL is not https"):
         webhook(receiver, NotifySettings(hosts=("localhost",))).deliver([NOTICE])

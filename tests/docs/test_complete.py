@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import typer.main
 
@@ -228,7 +229,7 @@ def test_every_label_of_a_metric_is_documented() -> None:
 
 def test_every_place_in_the_state_folder_is_documented() -> None:
     layout, told = Layout(Path("state")), prose(page("docs/operations.md"))
-    places = (layout.store.path, layout.lock, layout.running, layout.ingest)
+    places = (layout.store.path, layout.lock, layout.running)
     places += (layout.work("run").parent, layout.access, layout.token, layout.server_key)
     for place in (*places, layout.logs, layout.master("s").parent):
         assert place.name in told
@@ -245,12 +246,38 @@ def test_the_changelog_begins_with_this_version() -> None:
     assert next(iter(sections(page("CHANGELOG.md")))) == headrace.__version__
 
 
-def test_the_rooms_of_the_architecture_are_in_the_layers_of_the_import_contract() -> None:
+def import_contracts(kind: str) -> list[dict[str, Any]]:
     settings = tomllib.loads(page("pyproject.toml"))["tool"]["importlinter"]
-    layers = next(c["layers"] for c in settings["contracts"] if c["type"] == "layers")
+    return [contract for contract in settings["contracts"] if contract["type"] == kind]
+
+
+def test_the_rooms_of_the_architecture_are_in_the_layers_of_the_import_contract() -> None:
+    [contract] = import_contracts("layers")
+    layers = contract["layers"]
     rooms = [
         (room, str(number))
         for number, layer in zip(range(len(layers), 0, -1), layers, strict=True)
         for room in re.split(r" [|:] ", layer)
     ]
     assert [(code(row[0]), row[1]) for row in table("ARCHITECTURE.md", "room")] == rooms
+
+
+def test_what_the_architecture_forbids_a_room_is_an_import_contract() -> None:
+    rows = table("ARCHITECTURE.md", "room")
+    forbidden = {code(row[0]): set(row[3].replace("`", "").split("; ")) - {""} for row in rows}
+    checked = set()
+    for contract in import_contracts("forbidden"):
+        rooms = {module.removeprefix("headrace.") for module in contract["source_modules"]}
+        kind, _, what = contract["name"].partition(" that may not ")
+        if kind == "rooms":
+            assert rooms == {room for room, said in forbidden.items() if what in said}, what
+            checked.add(what)
+        else:
+            excepted = set(re.findall(r"\w+", kind)) & set(forbidden)
+            assert rooms == set(forbidden) - excepted, kind
+            words = prose(page("ARCHITECTURE.md")).replace("`", "").split()
+            assert kind.partition(";")[0] in " ".join(words)
+    # No import shows these; tests of their rooms do.
+    assert set.union(*forbidden.values()) - checked == {
+        "act", "decide what is sent", "load a project's Python", "use anything but the HTTP API"
+    }  # fmt: skip

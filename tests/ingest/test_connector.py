@@ -9,7 +9,7 @@ import pytest
 from headrace.core.errors import BadDefinition
 from headrace.core.problems import Problems
 from headrace.ingest.connector import SOURCES, check_options, documented_options
-from headrace.ingest.files import FilesConnector
+from headrace.ingest.files import FileConnector
 from headrace.ingest.generator import GeneratorConnector
 from headrace.ingest.tcp import TcpConnector
 
@@ -29,13 +29,13 @@ def test_good_options_pass_and_nothing_is_opened(source: str) -> None:
 
 
 def test_each_source_but_http_has_a_connector(bench: Bench, tmp_path: Path) -> None:
-    given = bench.intake(), tmp_path, tmp_path, Problems("source")
+    given = bench.intake(), tmp_path, Problems("source")
     made = {
         source: type(kind.connect(stream(source=source, options=GOOD[source]), *given))
         for source, kind in SOURCES.items()
         if kind.connect
     }
-    assert made == {"tcp": TcpConnector, "files": FilesConnector, "generator": GeneratorConnector}
+    assert made == {"tcp": TcpConnector, "files": FileConnector, "generator": GeneratorConnector}
 
 
 @pytest.mark.parametrize("source", GOOD)
@@ -55,7 +55,7 @@ def refusal(source: str, **options: str) -> str:
 def test_an_unknown_source_is_refused() -> None:
     assert refusal("tpc") == (
         "BadDefinition: stream 'clicks' has an unknown source: 'tpc'\n"
-        "  hint: did you mean 'tcp'? known are: http, tcp, files, generator.\n"
+        "  hint: did you mean 'tcp'? available sources: http, tcp, files, generator.\n"
         "  at shop.sql:3"
     )
 
@@ -63,25 +63,25 @@ def test_an_unknown_source_is_refused() -> None:
 def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     assert refusal("tcp", prot="7000") == (
         "BadDefinition: the source 'tcp' of stream 'clicks' has no option 'prot'\n"
-        "  hint: did you mean 'port'? known are: host, port, acks.\n"
+        "  hint: did you mean 'port'? available options: host, port, acks, connections_max, idle.\n"
         "  at shop.sql:3"
     )
-    assert "hint: it takes none." in refusal("http", port="1")
+    assert "hint: it has no options." in refusal("http", port="1")
 
 
 def test_a_required_option_is_asked_for() -> None:
     assert refusal("files") == (
         "BadDefinition: the source 'files' of stream 'clicks' requires the option 'path'\n"
-        "  hint: its meaning: pattern of files in the project, such as 'inbox/*.ndjson'.\n"
+        "  hint: meaning of 'path': pattern of files in the project, such as 'inbox/*.ndjson'.\n"
         "  at shop.sql:3"
     )
 
 
 def test_a_wrong_value_is_refused_with_what_it_must_be() -> None:
     assert refusal("generator", malformed="2") == (
-        "BadDefinition: the option 'malformed' of stream 'clicks' is '2', "
-        "but must be a share from 0 to 1\n"
-        "  hint: its meaning: share of events that are broken. Without it, '0.01' is taken.\n"
+        "BadDefinition: option 'malformed' of stream 'clicks' must be a fraction between 0 and 1, "
+        "got '2'\n"
+        "  hint: meaning of 'malformed': fraction of events that are malformed (default '0.01').\n"
         "  at shop.sql:3"
     )
 
@@ -92,7 +92,7 @@ def test_a_wrong_value_is_refused_with_what_it_must_be() -> None:
         ("tcp", "port", "70000", "a whole number from 0 to 65535"),
         ("tcp", "port", "7_0", "a whole number from 0 to 65535"),
         ("tcp", "acks", "yes", "'on' or 'off'"),
-        ("tcp", "host", " ", "a text that is not empty"),
+        ("tcp", "host", " ", "a non-empty string"),
         ("files", "path", "/etc/*", "a pattern of files inside the project"),
         ("files", "path", "in/../../x", "a pattern of files inside the project"),
         ("files", "poll", "soon", "a duration such as '10 minutes'"),
@@ -100,15 +100,16 @@ def test_a_wrong_value_is_refused_with_what_it_must_be() -> None:
         ("files", "mode", "follow", "'import' or 'tail'"),
         ("generator", "rate", "0", "a number above 0"),
         ("generator", "rate", "nan", "a number above 0"),
-        ("generator", "out_of_order", "often", "a share from 0 to 1"),
-        ("generator", "user.values", " , ", "a list of STRING with commas"),
-        ("generator", "ms.values", "1,x", "a list of BIGINT with commas"),
+        ("generator", "out_of_order", "often", "a fraction between 0 and 1"),
+        ("generator", "user.values", " , ", "a comma-separated list of STRING"),
+        ("generator", "ms.values", "1,x", "a comma-separated list of BIGINT"),
         ("generator", "user.cardinality", "0", "a whole number from 1 to 1000000"),
     ],
 )
 def test_each_value_is_checked(source: str, name: str, text: str, must_be: str) -> None:
     told = refusal(source, **(GOOD[source] | {name: text}))
-    assert f"the option '{name}' of stream 'clicks' is '{text}', but must be {must_be}" in told
+    assert f"option '{name}' of stream 'clicks' must be {must_be}" in told
+    assert f", got '{text}'" in told
 
 
 def test_options_of_a_column_that_is_not_there_are_refused() -> None:
@@ -119,9 +120,9 @@ def test_options_of_a_column_that_is_not_there_are_refused() -> None:
 
 def test_packed_files_cannot_be_followed() -> None:
     told = refusal("files", path="in/*.gz", mode="tail")
-    assert "'mode' of stream 'clicks' is 'tail', but must be 'import' for compressed files" in told
+    assert "'mode' of stream 'clicks' must be 'import' for compressed files, got 'tail'" in told
 
 
 def test_a_csv_stream_with_an_undeclared_id_is_refused() -> None:
-    with pytest.raises(BadDefinition, match="its id is not a column: 'event_id'"):
+    with pytest.raises(BadDefinition, match="the id 'event_id' of stream 'clicks' is not"):
         check_options(stream(format="csv", id="event_id"))

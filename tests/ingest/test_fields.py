@@ -119,7 +119,8 @@ def test_a_csv_stream_without_its_id_among_the_columns_is_refused() -> None:
     with pytest.raises(BadDefinition) as refused:
         field_reader(stream(format="csv", id="event_id"))
     assert str(refused.value) == (
-        "BadDefinition: stream 'clicks' takes CSV, and its id is not a column: 'event_id'\n"
-        "  hint: its columns are: user, ts, ms.\n"
+        "BadDefinition: the id 'event_id' of stream 'clicks' is not one of its columns\n"
+        "  detail: the stream reads CSV, which has only the declared columns.\n"
+        "  hint: available columns: user, ts, ms.\n"
         "  at shop.sql:3"
     )

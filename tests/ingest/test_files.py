@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from headrace.core.errors import BadProject
+from headrace.core.errors import BadProject, UnsupportedFormat
 from headrace.core.event import DAMAGED, OVERLONG
+from headrace.core.position import Position
 from headrace.core.problems import Problems
 from headrace.ingest import files
-from headrace.ingest.file_cursors import FileCursor, FileCursors
-from headrace.ingest.files import FilesConnector
+from headrace.ingest.file_cursors import FileCursor, FileCursors, cursors_path
+from headrace.ingest.files import FileConnector
 from headrace.ingest.intake import Intake
 
 from .conftest import Bench, running, stream, wait_for
@@ -26,15 +27,15 @@ PROBLEMS = Problems("source")
 
 def connect(
     bench: Bench, intake: Intake, path: str, said: dict[str, Any] | None = None, **options: str
-) -> FilesConnector:
+) -> FileConnector:
     (bench.folder / "inbox").mkdir(exist_ok=True)
     options = {"path": path, "poll": "20 ms", **options}
     definition = stream(source="files", options=options, **(said or {}))
-    given = definition, intake, bench.folder, bench.folder / "state", PROBLEMS
+    given = definition, intake, bench.folder, PROBLEMS
     for problem in PROBLEMS:
         PROBLEMS.over(problem.key)
     # The clock is the files' own time, so that no file is old enough to be taken at first sight.
-    return FilesConnector(*given, clock=lambda: 0)
+    return FileConnector(*given, clock=lambda: 0)
 
 
 def told() -> list[tuple[str, str]]:
@@ -55,7 +56,7 @@ def add(path: Path, body: bytes) -> None:
         file.write(body)
 
 
-def look_twice(connector: FilesConnector) -> None:
+def look_twice(connector: FileConnector) -> None:
     """An import takes a file at the second look, when it has been still."""
     connector.scan(GO)
     connector.scan(GO)
@@ -86,8 +87,7 @@ def test_import_takes_an_old_file_at_first_sight(bench: Bench) -> None:
     path = put(bench, "a.ndjson", b"1\n")
     os.utime(path, (1, 1))
     definition = stream(source="files", options={"path": "inbox/*"})
-    state = bench.folder / "state"
-    FilesConnector(definition, bench.intake(), bench.folder, state, PROBLEMS).scan(GO)
+    FileConnector(definition, bench.intake(), bench.folder, PROBLEMS).scan(GO)
     assert bench.records() == [b"1"]
 
 
@@ -289,9 +289,11 @@ def test_the_id_in_the_beginning_of_a_long_line_is_not_taken(bench: Bench) -> No
 
 def test_names_of_files_are_not_paths_in_the_state_folder(bench: Bench) -> None:
     put(bench, "..%2f..%2fevil\n;.ndjson", b"1\n")
-    look_twice(connect(bench, bench.intake(), "inbox/*", {"name": "../clicks"}))
+    before = set(bench.folder.rglob("*"))
+    look_twice(connect(bench, bench.intake(partitions=1), "inbox/*"))
     assert bench.records() == [b"1"]
-    assert [p.name for p in (bench.folder / "state").iterdir()] == ["files-..%2Fclicks.json"]
+    made = {path for path in set(bench.folder.rglob("*")) - before if path.is_file()}
+    assert {p.parent for p in made} == {bench.folder / "topic", bench.folder / "topic" / "0"}
 
 
 def test_the_state_is_never_imported_whatever_the_pattern_says(bench: Bench) -> None:
@@ -334,7 +336,7 @@ def test_a_folder_that_was_away_is_not_imported_again(bench: Bench) -> None:
 def test_of_very_many_cursors_those_of_gone_files_are_forgotten_oldest_first(
     tmp_path: Path,
 ) -> None:
-    progress = FileCursors(tmp_path, "clicks")
+    progress = FileCursors(tmp_path, lambda: Position.start(1))
     for name in ("old", "here", "older", "old"):
         progress.save(name, FileCursor.of(tmp_path.stat()))
     progress.forget_gone({"here"}, cursors_max=2)
@@ -345,7 +347,7 @@ def test_progress_is_saved_until_it_works(bench: Bench, monkeypatch: pytest.Monk
     put(bench, "a.ndjson", b"1\n")
     monkeypatch.setattr(files, "_SAVE_AGAIN_S", 0.01)
     connector = connect(bench, bench.intake(partitions=1), "inbox/*")
-    place = bench.folder / "state" / "files-clicks.json"
+    place = cursors_path(bench.folder / "topic")
     place.mkdir(parents=True)  # a folder where the file is to be
     with running(connector):
         wait_for(told)
@@ -372,12 +374,19 @@ def test_a_packed_file_is_not_followed(bench: Bench) -> None:
     put(bench, "a.gz", gzip.compress(b"1\n"))
     connector = connect(bench, bench.intake(), "inbox/*", mode="tail")
     look_twice(connector)
-    said = "stream 'clicks', file inbox/a.gz: a packed file cannot be followed; import it"
-    assert told() == [("warn", said)]
+    said = "a compressed file cannot be followed; set mode = 'import'"
+    assert told() == [("warn", f"stream 'clicks', file inbox/a.gz: {said}")]
 
 
 def test_damaged_progress_is_refused_rather_than_counted_twice(bench: Bench) -> None:
-    (bench.folder / "state").mkdir()
-    (bench.folder / "state" / "files-clicks.json").write_bytes(b"{half")
+    intake = bench.intake()
+    cursors_path(intake.folder).write_bytes(b"{half")
     with pytest.raises(BadProject, match="the progress of imported files cannot be read"):
-        connect(bench, bench.intake(), "inbox/*")
+        connect(bench, intake, "inbox/*")
+
+
+def test_cursors_of_a_newer_headrace_are_refused(bench: Bench) -> None:
+    intake = bench.intake()
+    cursors_path(intake.folder).write_bytes(b'{"version":99,"files":[]}')
+    with pytest.raises(UnsupportedFormat, match=r"file cursors at .* has format version 99"):
+        connect(bench, intake, "inbox/*")

@@ -90,7 +90,12 @@ def missing(folder: Path) -> None:
     next(folder.glob("*.run")).unlink()
 
 
-@pytest.mark.parametrize("spoil", [damaged, torn, missing])
+def of_a_newer_headrace(folder: Path) -> None:
+    path = folder / "index.json"
+    path.write_text(path.read_text().replace('"version":1', '"version":2'))
+
+
+@pytest.mark.parametrize("spoil", [damaged, torn, missing, of_a_newer_headrace])
 def test_an_index_that_is_not_what_was_written_is_begun_anew(tmp_path: Path, spoil: object) -> None:
     opened(tmp_path).add(numbers(1, 10), numbers(2, 10), Position((10,)))
     assert opened(tmp_path).position == Position((10,))

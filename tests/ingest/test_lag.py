@@ -41,7 +41,7 @@ def test_above_the_lag_nothing_is_accepted_and_below_it_again(bench: Bench) -> N
     with pytest.raises(Overloaded) as caught:
         intake.accept([b"2"])
     assert caught.value.message == (
-        "11 events of stream 'clicks' wait for speed, and its lag_events_max is 10"
+        "the speed layer of stream 'clicks' is 11 events behind, and lag_events_max is 10"
     )
     assert caught.value.http_status == 429
     assert bench.records() == [b"1"]

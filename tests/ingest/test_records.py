@@ -53,7 +53,7 @@ def test_what_only_begins_like_an_array_is_taken_line_by_line() -> None:
 
 
 def test_an_array_that_is_too_large_to_hold_is_refused() -> None:
-    with pytest.raises(LimitReached, match="a JSON array of more than 16777216 bytes"):
+    with pytest.raises(LimitReached, match="a JSON array has more than 16777216 bytes"):
         read(b"[" + b" " * ARRAY_BYTES_MAX + b"]")
 
 

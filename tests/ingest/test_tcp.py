@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from headrace.core.errors import DiskFull, PortInUse, Unavailable
+from headrace.core.meters import TCP_REFUSED
 from headrace.core.problems import Problems
 from headrace.ingest import retry
 from headrace.ingest.guards import DiskGuard
@@ -132,6 +133,36 @@ def test_a_sender_in_the_middle_of_much_too_long_a_line_still_gets_the_answer(be
         assert json.loads(answer(client))["condition"] == "LimitReached"
 
 
+def test_connections_beyond_the_limit_are_closed_and_counted(bench: Bench) -> None:
+    problems = Problems("source")
+    refused = TCP_REFUSED.labels("clicks")._value.get
+    before = refused()
+    with listening(bench.intake(partitions=1), problems, connections_max="1") as client:
+        address = client.getpeername()
+        for _ in range(3):
+            with socket.create_connection(address, timeout=10) as another:
+                assert answer(another) == b""
+        assert refused() - before == 3
+        (problem,) = problems
+        assert (problem.about, problem.level) == ("source:clicks", "warn")
+        assert problem.message == "stream 'clicks' has reached its limit of 1 TCP connections"
+        client.shutdown(socket.SHUT_WR)
+        assert answer(client) == b""
+        wait_for(lambda: not list(problems))
+        with socket.create_connection(address, timeout=10) as again:
+            again.sendall(b"{}\n")
+            wait_for(holds(bench, [b"{}"]))
+
+
+def test_idle_connection_is_closed(bench: Bench) -> None:
+    with listening(bench.intake(partitions=1), idle="300 ms") as client:
+        client.sendall(b'{"n":1}\n{"n"')
+        told = json.loads(answer(client))
+    assert told["condition"] == "LimitReached"
+    assert told["message"] == "the connection was idle for 0.3 seconds"
+    assert bench.records() == [b'{"n":1}']
+
+
 def test_what_was_read_waits_while_the_disk_is_full(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,8 +201,8 @@ def test_a_port_in_use_is_told_with_a_hint(bench: Bench) -> None:
             TcpConnector(said, bench.intake(), Problems("source")).run(threading.Event())
     assert str(refused.value) == (
         f"PortInUse: stream 'clicks' cannot listen on 127.0.0.1:{port}: "
-        "another process listens there\n"
-        "  hint: stop the other process, or give the stream another port."
+        "the port is in use by another process\n"
+        "  hint: stop the other process, or set another port."
     )
 
 

@@ -59,6 +59,7 @@ from headrace.destination.file import FileDestination
 from headrace.destination.protocol import DestinationWriter, Message
 from headrace.run.queue_delivery import DeliveryRoute, QueueDelivery
 from headrace.run.sinks import Sink
+from headrace.serving import staging
 from headrace.serving.alert_raiser import AlertRaiser
 from headrace.serving.opening import open_store
 from headrace.serving.read import Reader
@@ -100,7 +101,7 @@ SUBSCRIPTION = "SUBSCRIBE TO threes EMIT CHANGES RETRACTING"
 # How long alerts are kept: for ever, or for so short a time that some events are too old for an
 # alert before they are looked at. Then fewer are raised, but none twice.
 LONG_US, SHORT_US = 1_000_000 * TICK_US, 10 * TICK_US
-WRITES = {"deploy", "commit_epoch", "close_old_group", "stage", "promote"}
+WRITES = {"deploy", "commit_epoch", "close_old_group", "merge", "promote"}
 ORDERS, PARTS = examples(25, 4_000), examples(1, 16)
 
 
@@ -166,6 +167,13 @@ def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
         key = ("count", frame.key, highs)
         return frame.sparkSession.once(key, lambda: count(frame.make(), stream, highs))
 
+    prepare = staging.prepare
+
+    def prepared(*arguments: Any) -> staging.PreparedBuild:
+        step("merge")  # outside of transactions
+        return prepare(*arguments)
+
+    monkeypatch.setattr(staging, "prepare", prepared)
     monkeypatch.setattr(speed_epoch, "_count", counted)
     monkeypatch.setattr(speed_epoch, "ThreadPoolExecutor", AtOnce)
     monkeypatch.setattr(speed_carry, "CarryJob", RememberedCarryJob)

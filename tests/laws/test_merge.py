@@ -36,7 +36,7 @@ from headrace.core.schema import Type
 from headrace.core.storage import decimal_text
 from headrace.serving.engine import run
 from headrace.serving.merge import GROUP, columns_of, merge_sql, stored_schema
-from headrace.serving.states import STATES, finish_state
+from headrace.serving.states import STATES, finish_state, merge_states
 
 Row = tuple[Any, ...]
 ZERO_MOMENTS = (0, None, None)
@@ -152,7 +152,7 @@ def nulls_first(part: Sequence[Any]) -> Any:
 
 
 def lift_decimals(events: Sequence[Any]) -> Row:
-    """A sum of decimals as Spark casts it to text."""
+    """A sum of decimals as Spark casts it to text; NaN stands for one that overflowed there."""
     return (f"{sum(events):f}" if events else None,)
 
 
@@ -182,7 +182,7 @@ def same_reals(wanted: Row, found: Row) -> bool:
 def same_decimals(wanted: Row, found: Row) -> bool:
     """Equal as numbers; a sum of no decimals is NULL on both sides."""
     (a,), (b,) = wanted, found
-    return a is b if a is None or b is None else Decimal(a) == Decimal(b)
+    return a == b or (None not in (a, b) and Decimal(a) == Decimal(b))
 
 
 def lift_ids(events: Sequence[Any]) -> Row:
@@ -248,6 +248,7 @@ OBJECTS = st.tuples(st.none() | SMALL.map(lambda n: json.dumps({"a": n})), st.in
 BYTES = st.tuples(st.none() | st.binary(max_size=2), st.integers(-2, 2))
 REALS = st.floats()
 MONEY = st.decimals(-(10**20), 10**20, places=2)
+OVERFLOWED = st.just(Decimal("NaN"))
 # Far from zero too, where sums of plain powers would lose every digit.
 EIGHTHS = st.builds(
     lambda base, step: base + step / 8, st.sampled_from([0, 10**6]), st.integers(-40, 40)
@@ -295,6 +296,7 @@ CASES = [
         same_finish(Merge.COLLECT_SET),
     ),
     Case(Merge.DECIMAL_SUM, ("TEXT",), MONEY, lift_decimals, same_decimals),
+    Case(Merge.DECIMAL_SUM, ("text",), MONEY | OVERFLOWED, lift_decimals, same_decimals),
     Case(Merge.IDS, ("BLOB",), BIGINTS | SMALL, lift_ids, same_finish(Merge.IDS)),
     Case(
         Merge.PAIR,
@@ -318,6 +320,12 @@ every_case = pytest.mark.parametrize(
 
 def test_every_merge_has_a_case() -> None:
     assert {case.merge for case in CASES} | {Merge.COUNTED} == set(Merge)
+
+
+def test_a_sum_of_decimals_that_overflowed_is_null_whatever_is_added() -> None:
+    state = merge_states(Merge.DECIMAL_SUM, ["1.50", "NaN", "-1.50"])
+    assert finish_state(Merge.DECIMAL_SUM, state, 38, 2) is None
+    assert finish_state(Merge.DECIMAL_SUM, state, 38, 6, 3) is None
 
 
 def test_every_merge_is_either_plain_sql_or_a_state() -> None:

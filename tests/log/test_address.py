@@ -21,7 +21,10 @@ def test_an_address_survives_print_and_pickle(tmp_path: Path) -> None:
 def test_a_kind_that_is_not_there_is_refused() -> None:
     with pytest.raises(Unsupported) as caught:
         open_reader(LogAddress("tape", "3"))
-    assert str(caught.value) == "Unsupported: there is no log of kind 'tape'\n  hint: use 'file'."
+    assert (
+        str(caught.value)
+        == "Unsupported: the log kind 'tape' is not supported\n  hint: use 'file'."
+    )
 
 
 def test_a_log_that_was_never_written_is_not_found(tmp_path: Path) -> None:

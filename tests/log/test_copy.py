@@ -66,7 +66,8 @@ def test_a_snapshot_of_which_nothing_is_left_says_so(tmp_path: Path) -> None:
         copy_segments(taken, tmp_path / "copy")
     topic.close()
     assert caught.value.message == (
-        f"retention has removed the end of the log at {tmp_path / 'log'} while it was copied"
+        f"retention removed the last segment of the log at {tmp_path / 'log'} while it was being "
+        "copied"
     )
 
 

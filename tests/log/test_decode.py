@@ -110,7 +110,7 @@ BAD: list[tuple[bytes, str]] = [
     (b"[1]", "an event should be an object, not an array"),
     (b"5", "an event should be an object, not an integer"),
     (b"hello", "not JSON: invalid character (byte 0)"),
-    (b'{"user":"ada"', "not JSON: it ends too early"),
+    (b'{"user":"ada"', "not JSON: unexpected end of input"),
     (event() + event(), f"not JSON: trailing characters (byte {len(event()) + 1})"),
 ]  # fmt: skip
 
@@ -212,7 +212,7 @@ def test_no_blocks_make_an_empty_table() -> None:
 CSV_SCHEMA = Schema(tuple(c for c in SCHEMA.columns if not c.type.nested))
 CSV = Decoder(CSV_SCHEMA, "csv", Watermark("ts", 0))
 CSV_BAD = {
-    b"ada": "the line has 1 fields and 8 are declared",
+    b"ada": "the line has 1 fields, expected 8",
     b"": "not CSV: the body is empty",
     b",%s,,,,,," % TS.encode(): "field 'user' must not be null",
     b"ada,%s,1.5,,,,," % TS.encode(): "field 'ms' should be an integer",
@@ -243,13 +243,13 @@ def test_a_bad_csv_line_is_a_dead_letter(line: bytes, reason: str) -> None:
 
 
 def test_decoders_that_cannot_be_are_refused() -> None:
-    with pytest.raises(Unsupported, match="which CSV events cannot hold"):
+    with pytest.raises(Unsupported, match="is not supported in CSV events"):
         Decoder(SCHEMA, "csv")
-    with pytest.raises(Unsupported, match="cannot be in format 'xml'"):
+    with pytest.raises(Unsupported, match="the event format 'xml' is not supported"):
         Decoder(SCHEMA, "xml")
     with pytest.raises(UnknownColumn, match="there is no column 'when'"):
         Decoder(SCHEMA, "json", Watermark("when", 0))
-    with pytest.raises(BadDefinition, match="'ms' is not a TIMESTAMP"):
+    with pytest.raises(BadDefinition, match="'ms' must be TIMESTAMP, got BIGINT"):
         Decoder(SCHEMA, "json", Watermark("ms", 0))
 
 

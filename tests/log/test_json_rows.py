@@ -38,6 +38,7 @@ def shown(type: Type, value: Any) -> Any:
         ("ARRAY<STRING>", [], []),
         ("FLOAT", float("inf"), None),
         ("DECIMAL(5,2)", Decimal("1.50"), "1.50"),
+        ("DECIMAL(9,7)", Decimal("0E-7"), "0.0000000"),
         ("BINARY", b"hi", "aGk="),
         ("TIMESTAMP_NTZ", "2026-01-02T03:04:05", "2026-01-02T03:04:05"),
         ("VARIANT", '{"a":1}', '{"a":1}'),

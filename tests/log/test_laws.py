@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.core.address import LogAddress
-from headrace.core.errors import NotFound
+from headrace.core.errors import CorruptLog, NotFound
 from headrace.core.event import EventStatus
 from headrace.core.position import Interval, Position
 from headrace.core.time import HOUR, MINUTE, SECOND
@@ -52,14 +54,38 @@ class Bench:
         return [record for block in blocks for record in block.records()]
 
 
-def embedded(folder: Path) -> LogAddress:
-    return LogAddress.of_files(folder / "log")
+@dataclass(frozen=True)
+class Implementation:
+    """Where a log of its kind is in a folder, and how a byte of a part (`LogPart.place`) is
+    damaged.
+    """
+
+    address: Callable[[Path], LogAddress]
+    damage: Callable[[str, int], None]
 
 
-@pytest.fixture(params=[embedded])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    make: Callable[[Path], LogAddress] = request.param
-    made = Bench(make(tmp_path))
+def flip_byte_of_file(place: str, at: int) -> None:
+    with open(place, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ (1 << (at % 8))]))
+
+
+EMBEDDED = Implementation(
+    lambda folder: LogAddress.of_files(folder / "log"), damage=flip_byte_of_file
+)
+
+
+@pytest.fixture(params=[pytest.param(EMBEDDED, id="embedded")])
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    found: Implementation = request.param
+    return found
+
+
+@pytest.fixture
+def bench(implementation: Implementation, tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(implementation.address(tmp_path))
     yield made
     made.writer.close()
 
@@ -133,3 +159,61 @@ def test_the_parts_of_a_partition_hold_all_that_it_holds(bench: Bench) -> None:
     assert [part.interval.lower for part in parts[1:]] == [p.interval.upper for p in parts[:-1]]
     assert (parts[0].interval.lower, parts[-1].interval.upper) == (0, 20)
     assert sum(part.bytes for part in parts) > 2_000
+
+
+def test_the_end_never_moves_back(bench: Bench) -> None:
+    def write() -> None:
+        for n in range(100):
+            bench.append(n % 2, b"%d" % n)
+
+    writing, ends = threading.Thread(target=write), [Position((0, 0))]
+    reader = bench.reader
+    writing.start()
+    while ends[-1] != Position((50, 50)):
+        ends.append(reader.end())
+        for partition, (before, now) in enumerate(
+            zip(*(e.offsets for e in ends[-2:]), strict=True)
+        ):
+            assert before <= now
+            assert len(bench.records(partition, Interval(0, now))) == now
+    writing.join()
+    bench.clock.now_us += HOUR
+    assert bench.writer.retain(Position((50, 50)), SECOND) >= 0
+    bench.writer.close()
+    bench.writer = bench.opened()
+    assert bench.writer.end() == bench.reader.end() == reader.end() == Position((50, 50))
+
+
+def test_damage_is_reported_and_never_a_gap(bench: Bench, implementation: Implementation) -> None:
+    records = [b"%0100d" % n for n in range(20)]
+    for record in records:
+        bench.append(0, record)
+    bench.writer.close()
+    parts = bench.reader.parts(0)
+    for number, part in enumerate(parts):
+        for at in range(0, part.bytes, 7):
+            implementation.damage(part.place, at)
+            for other in parts[:number] + parts[number + 1 :]:
+                held = other.interval
+                assert bench.records(0, held) == records[held.lower : held.upper]
+            with pytest.raises(CorruptLog):
+                bench.records(0, part.interval)
+            with pytest.raises(CorruptLog):
+                bench.records(0, Interval(0, 20))
+            implementation.damage(part.place, at)
+    assert bench.records(0, Interval(0, 20)) == records
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_an_address_and_a_reader_can_be_sent_to_a_task(bench: Bench, written: bool) -> None:
+    bench.append(0, b"a", b"b")
+    if not written:
+        bench.writer.close()
+    address: LogAddress = pickle.loads(pickle.dumps(bench.address))
+    assert address == bench.address
+    reader: LogReader = pickle.loads(pickle.dumps(open_reader(address, written=written)))
+    assert (reader.partitions, reader.start(), reader.end()) == (
+        PARTITIONS, Position((0, 0)), Position((2, 0))
+    )  # fmt: skip
+    [block] = reader.blocks(0, Interval(0, 2))
+    assert block.records() == [b"a", b"b"]

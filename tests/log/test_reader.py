@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from headrace.core.errors import NotFound
 from headrace.core.position import Interval, Position
 from headrace.log.block import encode_block
+from headrace.log.embedded.mark import DurableMark, mark_path
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.segment import list_segments
 from headrace.log.embedded.writer import EmbeddedWriter
@@ -59,6 +60,18 @@ def test_reading_beyond_the_end_says_so(path: Path) -> None:
 def test_a_reader_is_pickled_as_its_path(path: Path) -> None:
     reader = pickle.loads(pickle.dumps(EmbeddedReader(path)))
     assert (reader.path, reader.partitions, reader.end()) == (path, 1, Position((120,)))
+
+
+def test_a_reader_of_a_log_that_nobody_writes_takes_its_end_from_the_blocks_also_in_a_task(
+    open_topic: OpenTopic,
+) -> None:
+    topic = open_topic()
+    put(topic, b"a", b"b")
+    topic.close()
+    mark_path(topic.path / "0").write_bytes(DurableMark(0, 0, 0).encoded())  # as of a power cut
+    reader = EmbeddedReader(topic.path, written=False)
+    again: EmbeddedReader = pickle.loads(pickle.dumps(reader))
+    assert reader.end() == again.end() == Position((2,))
 
 
 def test_a_log_that_is_not_there_is_not_found(tmp_path: Path) -> None:

@@ -90,8 +90,8 @@ def test_corruption_names_the_file_and_the_offset(open_topic: OpenTopic) -> None
     path.write_bytes(path.read_bytes().replace(b"third", b"thirt"))
     with pytest.raises(CorruptLog) as caught:
         open_topic()
-    assert caught.value.message == (f"the record at offset 2 of the log is damaged, in {path}")
-    assert caught.value.detail == "the checksum does not match, in the block at byte 51."
+    assert caught.value.message == (f"the record at offset 2 of the log is damaged in {path}")
+    assert caught.value.detail == "at byte 51: the checksum does not match."
     assert caught.value.origin == str(path)
 
 
@@ -162,7 +162,7 @@ def test_a_sealed_segment_that_lost_its_end_is_corruption(open_topic: OpenTopic)
     sealed = list_segments(topic.path / "0")[0]
     blocks = list(EmbeddedReader(topic.path).blocks(0, Interval(0, 1)))
     sealed.path.write_bytes(sealed.path.read_bytes()[: blocks[0].stored_bytes])
-    with pytest.raises(CorruptLog, match="the block that begins at offset 1"):
+    with pytest.raises(CorruptLog, match="the block that starts at offset 1"):
         read_all(topic.path)
 
 

@@ -96,7 +96,7 @@ GOOD: list[tuple[str, str, Any]] = [
 ]  # fmt: skip
 BAD: list[tuple[str, str]] = [
     ('"price": 0.005', "field 'price' should be a DECIMAL(10,2), not 0.005, which has more than 2 "
-     "digits after the point"),
+     "digits after the decimal point"),
     ('"price": 100000000', "field 'price' is out of range for DECIMAL(10,2): 100000000"),
     ('"price": 1e400', "field 'price' is out of range for DECIMAL(10,2): 1e400"),
     ('"price": "NaN"', "field 'price' should be a DECIMAL(10,2), not 'NaN'"),
@@ -106,7 +106,7 @@ BAD: list[tuple[str, str]] = [
     ('"price": true', "field 'price' should be a DECIMAL(10,2), not a boolean"),
     ('"price": [1]', "field 'price' should be a DECIMAL(10,2), not an array"),
     ('"price": 1e-999999999', "field 'price' should be a DECIMAL(10,2), not 1e-999999999, which "
-     "has more than 2 digits after the point"),
+     "has more than 2 digits after the decimal point"),
     ('"price": ' + "9" * 5_000, "field 'price' is out of range: too many digits"),
     ('"wide": 1' + "0" * 38, "field 'wide' is out of range for DECIMAL(38,0): 1" + "0" * 38),
     ('"tiny": 128', "field 'tiny' is out of range for TINYINT"),
@@ -126,7 +126,7 @@ BAD: list[tuple[str, str]] = [
     ('"cart": {"id": 9223372036854775808}',
      "field 'cart.id' is out of range for BIGINT: 9223372036854775808"),
     ('"cart": {"items": [{}, {"price": 1.25}]}', "field 'cart.items[1].price' should be a "
-     "DECIMAL(5,1), not 1.25, which has more than 1 digits after the point"),
+     "DECIMAL(5,1), not 1.25, which has more than 1 digits after the decimal point"),
     ('"labels": {"a": "soon"}',
      "field 'labels.a' should be a date such as '2026-01-31', not 'soon'"),
     ('"labels": []', "field 'labels' should be an object, not an array"),
@@ -134,9 +134,9 @@ BAD: list[tuple[str, str]] = [
     ('"grid": [1]', "item 0 of field 'grid' should be an array, not an integer"),
     ('"when": [null, {"at": "2026-02-30T00:00:00Z"}]', "field 'when[1].at' should be a time such "
      "as '2026-01-31T12:00:00Z', not '2026-02-30T00:00:00Z'"),
-    ('"ms": 253402300800000', "field 'ms' is out of range for TIMESTAMP, which has the years 1 to "
-     "9999: 253402300800000"),
-    ('"ms": 1e99', "field 'ms' is out of range for TIMESTAMP, which has the years 1 to 9999: 1e99"),
+    ('"ms": 253402300800000', "field 'ms' is out of range for TIMESTAMP (years 1 to 9999): "
+     "253402300800000"),
+    ('"ms": 1e99', "field 'ms' is out of range for TIMESTAMP (years 1 to 9999): 1e99"),
     ('"ms": "soon"', "field 'ms' should be an epoch in milliseconds, not 'soon'"),
     ('"ms": false', "field 'ms' should be an epoch in milliseconds, not a boolean"),
     ('"apache": "31/Feb/2026:00:00:00 +0000"', "field 'apache' should be a time in the format "
@@ -147,7 +147,7 @@ BAD: list[tuple[str, str]] = [
      "field 'first' at $.actor[\"a b\"][0] is out of range for INT: 2147483648"),
     ('"actor": {"day": "x"}', "field 'day' at $.actor.day should be a date such as '2026-01-31', "
      "not 'x'"),
-    ('"any": ' + "[" * 200 + "]" * 200, "nested deeper than 128 levels"),
+    ('"any": ' + "[" * 200 + "]" * 200, "the event is nested more than 128 levels deep"),
     ('"any": NaN', "not JSON: invalid character (byte 8)"),
     ('"actor": {"login": "\\ud800"}', "not JSON: a lone surrogate"),
 ]  # fmt: skip
@@ -169,7 +169,7 @@ def test_a_value_that_its_type_does_not_take_is_a_dead_letter(fields: str, reaso
     assert (bad["_reason"], bad["_status"]) == (reason, EventStatus.DEAD_LETTER)
     assert all(bad[name] is None for name in SCHEMA.names)
     assert (before["tiny"], after["price"]) == (1, Decimal("2.00"))
-    assert kind_of(reason) != "other" or reason.startswith("nested deeper")
+    assert kind_of(reason) != "other"
 
 
 def test_every_type_has_a_good_and_a_bad_value() -> None:
@@ -311,7 +311,7 @@ CSV_SCHEMA = Schema(
          [Decimal("1.50"), -128, 0.5, b"hi", datetime(2026, 1, 1), NEW_YEAR]),
         (b",,,,,", [None] * 6),
         (b"1.555,1,1,,,", "field 'price' should be a DECIMAL(10,2), not '1.555', which has more "
-         "than 2 digits after the point"),
+         "than 2 digits after the decimal point"),
         (b"1,128,1,,,", "field 'tiny' is out of range for TINYINT"),
         (b"1,1,1e39,,,", "field 'single' is out of range for FLOAT"),
         (b"1,1,1,?,,", "field 'body' should be base64 text, not '?'"),

@@ -137,7 +137,7 @@ def test_another_number_of_partitions_is_refused(open_topic: OpenTopic) -> None:
 
 def test_a_second_writer_is_refused(open_topic: OpenTopic) -> None:
     topic = open_topic()
-    with pytest.raises(AlreadyRunning, match="another process writes the log"):
+    with pytest.raises(AlreadyRunning, match="another process has the log"):
         EmbeddedWriter.open(topic.path, 1, segment_bytes_max=4096)
     put(topic, b"still here")
 
@@ -159,7 +159,7 @@ def test_statuses_must_match_the_records(open_topic: OpenTopic) -> None:
     ("version", "who", "hint"),
     [
         (2, "a newer", "use the Headrace that wrote it, or a newer one."),
-        (0, "an earlier", "open it first with a Headrace that was released between the two."),
+        (0, "an older", "open it first with a Headrace that was released between the two."),
     ],
 )
 def test_another_format_is_refused_by_readers_and_writers(
@@ -174,10 +174,10 @@ def test_another_format_is_refused_by_readers_and_writers(
         with pytest.raises(UnsupportedFormat) as refused:
             open_again()
         assert refused.value.message == (
-            f"the log at {topic.path} has version {version} of its format, and Headrace "
-            f"{__version__} reads version 1"
+            f"the log at {topic.path} has format version {version}, but Headrace "
+            f"{__version__} supports version 1"
         )
-        assert refused.value.detail == f"{who} Headrace wrote it; nothing was changed."
+        assert refused.value.detail == f"it was written by {who} Headrace; nothing was changed."
         assert refused.value.hint == hint
     assert {path: path.read_bytes() for path in topic.path.rglob("*") if path.is_file()} == before
 
@@ -222,7 +222,7 @@ class TestRetention:
         with pytest.raises(NotFound) as caught:
             list(EmbeddedReader(topic.path).blocks(0, Interval(1, 20)))
         assert "offsets [1, 20) are no longer in partition 0" in caught.value.message
-        assert caught.value.detail == f"retention has removed all before offset {firsts[2]}."
+        assert caught.value.detail == f"retention has removed all events before offset {firsts[2]}."
 
     def test_a_topic_opens_again_after_retention(self, open_topic: OpenTopic) -> None:
         topic, firsts = self.filled(open_topic)

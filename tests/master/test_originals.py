@@ -38,5 +38,6 @@ def test_a_master_that_ends_before_the_log_begins_is_refused(
     with pytest.raises(CorruptMaster) as caught:
         list(originals(bench.table.path.with_name(name), 2, 0, Interval(1, 5)))
     assert caught.value.message == (
-        f"the master of '{name}' ends at offset {held} of partition 0, and the log begins at 5"
+        f"records are missing in partition 0 of '{name}': the master dataset ends at offset {held}"
+        ", and the log starts at offset 5"
     )

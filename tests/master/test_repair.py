@@ -140,7 +140,7 @@ def test_which_rows_of_a_compacted_file_are_older_than_a_column_is_not_guessed(
     (file,) = [one for one in widened.table.newest().files if one.status == "event"]
     flip(file.path, file.bytes // 2)
     before = set(widened.table.path.rglob("*.parquet"))
-    with pytest.raises(CorruptMaster, match="a damaged file cannot be written again"):
+    with pytest.raises(CorruptMaster, match="a damaged file cannot be rewritten"):
         mend(widened, file)
     assert before <= set(widened.table.path.rglob("*.parquet"))
     assert file in widened.table.newest().files

@@ -44,7 +44,7 @@ class NotKnown(Exception):
 
 
 class TooMany(Exception):
-    """The ways of an attempt take more rows than are left to the key."""
+    """The ways of an attempt take and skip more rows than are left to the key."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,10 @@ class Oracle:
         self.subsets = dict(pattern.subsets)
         self.start = 0
         self.number = 0
-        self.left = pattern.steps_max  # rows that the ways of this and later attempts may take
-        self.steps = 0  # rows that the ways of this attempt have taken
-        self.given_up: int | None = None  # the row whose attempt takes too many
+        # Rows that the ways of this and later attempts may take and skip.
+        self.left = pattern.steps_max
+        self.steps = 0  # rows that the ways of this attempt have taken and skipped
+        self.given_up: int | None = None  # the row whose attempt needs too many
 
     def results(self) -> list[tuple[Any, tuple[Any, ...], int]]:
         """(place, measures, last_us) of each."""
@@ -189,15 +190,19 @@ class Oracle:
         at = way.at
         while self.there(at, way):
             if self.holds(name, at, way):
-                self.steps += 1
-                if self.left is not None and self.steps > self.left:
-                    raise TooMany
+                self.step()
                 yield from then(Way(at + 1, (*way.path, (at, name, out)), then))
                 if self.pattern.selection is not Selection.ANY:
                     return
             if not self.may_pass(at, way):
                 return
+            self.step()
             at += 1
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.left is not None and self.steps > self.left:
+            raise TooMany
 
     def end(self, way: Way, then: Then) -> Iterator[Way]:
         if way.probe is not None:
@@ -206,6 +211,7 @@ class Oracle:
         while at < len(self.rows):
             if not self.there(at, way) or not self.may_pass(at, way):
                 return
+            self.step()
             at += 1
         if not self.ended:
             raise NotKnown
@@ -220,6 +226,7 @@ class Oracle:
             while self.there(at, way):
                 if any(self.holds(other, at, way) for other in {name, *next_}):
                     return
+                self.step()
                 at += 1
             yield from then(replace(way, at=at))
         elif self.selects(Selection.STRICT):
@@ -228,6 +235,7 @@ class Oracle:
                 yield from then(replace(way, at=at))
                 if not self.there(at, way) or self.holds(name, at, way):
                     return
+                self.step()
                 at += 1
         else:
             yield from then(replace(way, absent=name))

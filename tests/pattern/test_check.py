@@ -27,17 +27,17 @@ X = Value("x", RowNavigation())
 @pytest.mark.parametrize(
     ("text", "more", "sentence"),
     [
-        ("A $", {}, "a stream has no last row, so its pattern cannot ask for it with $"),
-        ("A (NOT C)* B", {}, "NOT in a pattern cannot be repeated"),
-        ("A{3,2}", {}, "nothing can be repeated 3 to 2 times"),
-        ("PERMUTE(A, NOT C, B)", {}, "NOT cannot stand inside PERMUTE"),
+        ("A $", {}, "a pattern over a stream cannot use $, because a stream has no last row"),
+        ("A (NOT C)* B", {}, "a quantifier is not allowed after NOT"),
+        ("A{3,2}", {}, "the quantifier {3,2} is not valid"),
+        ("PERMUTE(A, NOT C, B)", {}, "NOT is not allowed inside PERMUTE"),
         ("NOT C A", {}, "a pattern cannot begin with NOT"),
         ("^ NOT C A", {}, "a pattern cannot begin with NOT"),
         ("A? NOT C B", {}, "a pattern cannot begin with NOT"),
-        ("A NOT B NOT C D", {}, "NOT cannot stand next to another NOT"),
-        ("A NOT B D? NOT C D", {}, "NOT cannot stand next to another NOT"),
+        ("A NOT B NOT C D", {}, "NOT is not allowed next to another NOT"),
+        ("A NOT B D? NOT C D", {}, "NOT is not allowed next to another NOT"),
         ("A NOT C", {}, "NOT at the end of a pattern requires WITHIN"),
-        ("A", {"within": 0}, "WITHIN must be longer than nothing"),
+        ("A", {"within": 0}, "the WITHIN interval must be greater than zero"),
         (
             "A {- B -}",
             {"rows": RowsPerMatch.UNMATCHED},
@@ -52,56 +52,56 @@ X = Value("x", RowNavigation())
         (
             "A B?",
             {"skip": Skip("to last", "B")},
-            "AFTER MATCH SKIP TO LAST B is not possible, as B may take no row",
+            "AFTER MATCH SKIP TO LAST B is not allowed: B may match no row",
         ),
         (
             "A B?",
             {"skip": Skip("to last", "A")},
-            "AFTER MATCH SKIP TO LAST A is not possible, as that may be the row where the match "
-            "began",
+            "AFTER MATCH SKIP TO LAST A is not allowed: it may return to the first row of the "
+            "match",
         ),
         (
             "A A",
             {"skip": Skip("to first", "A")},
-            "AFTER MATCH SKIP TO FIRST A is not possible, as that may be the row where the match "
-            "began",
+            "AFTER MATCH SKIP TO FIRST A is not allowed: it may return to the first row of the "
+            "match",
         ),
         ("A", {"C": X}, "the pattern has no variable C"),
         ("A", {"subsets": {"U": "AC"}}, "the pattern has no variable C"),
         (
             "A B",
             {"subsets": {"A": "B"}},
-            "A is a variable of the pattern, which cannot be a SUBSET too",
+            "A cannot be a SUBSET: it is already a pattern variable",
         ),
         (
             "A",
             {"A": MatchAggregate("sum", "x", final=True)},
-            "the condition of A uses FINAL, and the match is not complete then",
+            "the condition of A cannot use FINAL: the match is not complete yet",
         ),
         (
             "A",
             {"A": FunctionCall("=", (MatchId(), Constant("")))},
-            "the condition of A uses MATCH_ID(), and the match is not complete then",
+            "the condition of A cannot use MATCH_ID(): the match is not complete yet",
         ),
         (
             "A",
             {"measures": {"total": Value("x", RowNavigation("Z"))}},
-            "total reads Z, which is no variable of the pattern",
+            "total refers to Z, which is not a pattern variable",
         ),
         (
             "A",
             {"measures": {"total": FunctionCall("sqrt", (X,))}},
-            "a pattern's expressions have no function 'sqrt'",
+            "the function 'sqrt' is not supported in a pattern",
         ),
         (
             "A",
             {"measures": {"total": FunctionCall("neg", (X, X))}},
-            "'neg' does not take 2 arguments",
+            "'neg' expects 1 argument, got 2",
         ),
         (
             "A",
             {"measures": {"m": MatchAggregate("mode", "x")}},
-            "the aggregate 'mode' is not known in a pattern",
+            "the aggregate 'mode' is not supported in a pattern",
         ),
     ],
 )

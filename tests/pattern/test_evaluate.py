@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from headrace.core.pattern import (
     Value,
 )
 from headrace.pattern.evaluate import FUNCTIONS, ExpressionCompiler
-from headrace.pattern.trail import RowPending, Trail, TrailSlots
+from headrace.pattern.trail import RowPending, Trail, TrailSlots, fold_of
 from tests.pattern.letters import lettered
 
 NAN, LARGEST = math.nan, 2**63 - 1
@@ -205,6 +206,21 @@ def test_aggregate_is_over_the_rows_of_its_variable(
     aggregate: MatchAggregate, expected: Any
 ) -> None:
     assert Told(aggregate).values() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [
+        (MatchAggregate("min", "x"), 1.0),
+        (MatchAggregate("max", "x"), NAN),
+        (MatchAggregate("count", "x", distinct=True), 3),
+        (MatchAggregate("collect_list", "x", distinct=True), [NAN, 2.0, 1.0]),
+    ],
+)
+def test_nan_is_one_value_above_every_other(aggregate: MatchAggregate, expected: Any) -> None:
+    fold = fold_of(aggregate)
+    state = reduce(fold.step, [float("nan"), 2.0, float("nan"), 1.0, None], fold.zero)
+    assert repr(fold.finish(state)) == repr(expected)
 
 
 def test_aggregates_of_no_rows() -> None:

@@ -62,6 +62,22 @@ def test_what_was_found_before_is_given_out() -> None:
     assert search.given_up[0] == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "more"),
+    [
+        ("A X", {"selection": Selection.ANY, "within": 10_000}),
+        ("A X", {"selection": Selection.NEXT}),
+        ("A NOT X", {"within": 10_000}),
+    ],
+)
+def test_rows_that_are_skipped_are_steps_too(text: str, more: dict[str, Any]) -> None:
+    """Each asks a condition, though no way takes them."""
+    search = Matcher(summed(text, steps_max=1_000, **more)).begin()
+    search.take(lettered("a" * 2_000, [9] + [1] * 1_999))
+    search.matches(None, ended=True)
+    assert search.given_up == (0, (0, 0), ("a", 9))
+
+
 def test_attempts_that_are_long_but_few_are_never_set_aside() -> None:
     """A match that takes many rows spends what it took, and gives most of that back."""
     search = Matcher(summed("A X", steps_max=1_000)).begin()
@@ -127,9 +143,10 @@ def test_what_is_set_aside_is_decided_by_the_rows(
         ("((A+)+ X)", {}),
         ("(A | B){40} X", {}),
         ("A+ X", {"selection": Selection.ANY, "within": 9}),
+        ("A X", {"selection": Selection.ANY, "within": 9}),
     ],
 )
-def test_patterns_with_exponentially_many_ways_are_known(text: str, more: dict[str, Any]) -> None:
+def test_patterns_with_too_many_ways_are_known(text: str, more: dict[str, Any]) -> None:
     assert count_ways(summed(text, **more)) > 1e9
 
 

@@ -57,6 +57,12 @@ def by_counting(threshold: Threshold, rows: list[Row]) -> Found:
     return made
 
 
+def test_all_nan_are_one_value() -> None:
+    threshold = Threshold(("value",), 3, 30, "value")
+    rows = rows_of([(time, float("nan")) for time in range(3)])
+    assert reached(threshold, [rows[:1], rows[1:], rows_of([(3, 1.0), (4, 2.0)])]) == [(1, 2, 4)]
+
+
 @given(thresholds, events, st.integers(0, 40), st.integers(0, 40))
 def test_it_is_reached_as_counting_says_wherever_the_rows_are_cut(
     threshold: Threshold, found: list[tuple[int, Any]], one: int, other: int

@@ -48,8 +48,16 @@ CREATE VIEW pages AS SELECT page, count(*) AS hits, sum(n) AS total FROM paid GR
 CREATE VIEW total AS SELECT count(*) AS hits FROM paid;
 """
 
-# A view that is merged, and views that are carried from event to event.
+# Views that are merged, by key and by each kind of time window, and views that are carried from
+# event to event.
 ALL_KINDS = f"""{DEFINITIONS}
+CREATE VIEW minutes AS SELECT page, window(ts, '1 minute') AS minute, count(*) AS hits,
+  sum(n) AS total FROM clicks GROUP BY page, window(ts, '1 minute');
+CREATE VIEW slides AS SELECT page, window(ts, '1 minute', '30 seconds') AS slide,
+  count(*) / 2 AS hits, sum(n) / 2 AS total FROM clicks
+  GROUP BY page, window(ts, '1 minute', '30 seconds');
+CREATE VIEW sittings AS SELECT page, session_window(ts, '5 seconds') AS sitting, count(*) AS hits,
+  sum(n) AS total FROM clicks GROUP BY page, session_window(ts, '5 seconds');
 CREATE STREAM numbered AS SELECT page,
   row_number() OVER (PARTITION BY page ORDER BY ts) AS place,
   sum(n) OVER (PARTITION BY page ORDER BY ts) AS so_far FROM clicks;

@@ -40,7 +40,8 @@ def test_the_problem_names_the_pattern_and_the_key(tmp_path: Path) -> None:
     assert [(one.about, one.level) for one in status.problems] == [("view:risen", "warn")]
     assert status.problems[0].message == stream.problem
     assert stream.problem == (
-        "the search for the pattern of 'risen' was given up for key "
-        '{"user":"ann"} and 1 more at 1970-01-01T00:00:00.000005Z: it takes more than 200,000 '
-        "steps (pattern.steps_max); its events are stored, but its later matches are not found"
+        "pattern matching for 'risen' was abandoned for key "
+        '{"user":"ann"} and 1 more at 1970-01-01T00:00:00.000005Z: it exceeded the limit of '
+        "200,000 steps (pattern.steps_max); events are still stored, but later matches are not "
+        "detected"
     )

@@ -311,5 +311,5 @@ def test_what_waits_for_an_action_that_is_gone_has_failed(
     (delivery,) = shown(bench).deliveries
     assert (delivery.state, delivery.reason) == (
         "failed",
-        "the rule does not name this destination any more",
+        "the rule no longer names this destination",
     )

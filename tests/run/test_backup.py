@@ -35,7 +35,8 @@ from headrace.core.position import Interval, Position
 from headrace.core.problems import Problems
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
-from headrace.ingest.files import FilesConnector
+from headrace.ingest.file_cursors import cursors_path, former_path
+from headrace.ingest.files import FileConnector
 from headrace.log.embedded.copy import LogSnapshot
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.master.archive import Archive
@@ -80,13 +81,13 @@ def lines(lower: int, upper: int) -> bytes:
 
 
 @contextmanager
-def importing(project: Project) -> Iterator[FilesConnector]:
+def importing(project: Project) -> Iterator[FileConnector]:
     layout, stream_intakes = Layout.of(project), StreamIntakes(project)
     check_state(layout, project.streams)
     stream_intakes.open()
     definition = project.streams["clicks"]
-    given = stream_intakes.intakes["clicks"], project.folder, layout.ingest, Problems("source")
-    yield FilesConnector(definition, *given)
+    given = stream_intakes.intakes["clicks"], project.folder, Problems("source")
+    yield FileConnector(definition, *given)
     stream_intakes.close()
 
 
@@ -130,20 +131,83 @@ def test_a_restored_project_does_not_import_its_files_again(
     assert logged(again) == list(range(110))
 
 
-def test_master_and_log_alone_are_refused(project: Project, tmp_path: Path) -> None:
+def test_a_copy_of_master_and_log_has_the_cursors_too(project: Project, tmp_path: Path) -> None:
     again = moved(project, tmp_path / "elsewhere")
     for part in ("master", "log"):
         shutil.copytree(Layout.of(project).state / part, Layout.of(again).state / part)
+    import_all(again)
+    assert logged(again) == list(range(100))
+
+
+def test_a_log_without_cursors_is_refused(project: Project) -> None:
+    path = cursors_path(Layout.of(project).log("clicks").folder)
+    path.unlink()
     with pytest.raises(BadProject) as caught:
-        import_all(again)
-    path = Layout.of(again).ingest / "files-clicks.json"
+        import_all(project)
     assert str(caught.value) == (
-        "BadProject: stream 'clicks' has events, but the cursors of its files are missing: "
+        "BadProject: stream 'clicks' has events, but its file cursors are missing: "
         f"{path}\n"
         "  detail: its files would be imported again, and each event would be counted twice.\n"
-        "  hint: restore a complete backup with `headrace restore`; do not mix copies of parts. "
-        "To import all files again, write {} into it."
+        "  hint: restore a complete backup with `headrace restore`; do not mix parts of several "
+        "copies. To import all files again, write {} into that file."
     )
+    path.write_bytes(b"{}")
+    import_all(project)
+    assert logged(project) == [*range(100), *range(100)]
+
+
+def test_cursors_that_are_newer_than_the_log_are_refused(project: Project, tmp_path: Path) -> None:
+    log = Layout.of(project).log("clicks").folder
+    shutil.copytree(log, tmp_path / "yesterday")
+    with (project.folder / "inbox/a.ndjson").open("ab") as file:
+        file.write(lines(100, 110))
+    import_all(project)
+    path = cursors_path(log)
+    shutil.copy(path, cursors_path(tmp_path / "yesterday"))
+    shutil.rmtree(log)
+    shutil.copytree(tmp_path / "yesterday", log)
+    with pytest.raises(BadProject) as caught:
+        import_all(project)
+    assert str(caught.value) == (
+        f"BadProject: the file cursors of stream 'clicks' are newer than its log: {path}\n"
+        "  detail: they were saved when the log ended at 110; it ends at 100, so lines of its "
+        "files would be lost.\n"
+        "  hint: restore a complete backup with `headrace restore`; do not mix parts of several "
+        "copies."
+    )
+
+
+def as_version_0(project: Project) -> Path:
+    """Put the cursors where they were before they had a version."""
+    layout = Layout.of(project)
+    path = cursors_path(layout.log("clicks").folder)
+    former = former_path(layout.former_cursors, "clicks")
+    former.parent.mkdir()
+    former.write_text(json.dumps(json.loads(path.read_text())["files"]))
+    path.unlink()
+    return former
+
+
+def test_cursors_of_version_0_are_migrated_once(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    former = as_version_0(project)
+    for _ in range(2):
+        import_all(project)
+    assert logged(project) == list(range(100))
+    assert not former.exists()
+    assert caplog.messages == [
+        f"migrated the file cursors at {former} from version 0 of its format to version 1"
+    ]
+
+
+def test_cursors_of_version_0_are_backed_up(project: Project, tmp_path: Path) -> None:
+    as_version_0(project)
+    backup(Layout.of(project), "shop", tmp_path / "copy")
+    again = moved(project, tmp_path / "elsewhere")
+    restore(Layout.of(again), tmp_path / "copy")
+    import_all(again)
+    assert logged(again) == list(range(100))
 
 
 def test_a_backup_beside_an_import_neither_repeats_nor_loses_an_event(
@@ -263,7 +327,7 @@ def of_another_format(copy: Path) -> None:
 
 def reaching_out(copy: Path) -> None:
     path = copy / "manifest.json"
-    path.write_text(path.read_text().replace('"ingest/', '"../ingest/'))
+    path.write_text(path.read_text().replace('"log/', '"../log/'))
 
 
 @pytest.mark.parametrize(
@@ -272,8 +336,8 @@ def reaching_out(copy: Path) -> None:
         (without_manifest, "is not a complete backup: it has no manifest.json"),
         (without_a_segment, "the backup is not complete: "),
         (with_a_flipped_bit, "the backup is damaged: "),
-        (of_another_format, "has format 2, and this Headrace reads format 1"),
-        (reaching_out, "names a file outside the backup: ../ingest/files-clicks.json"),
+        (of_another_format, "has backup format 2, but this version reads 1"),
+        (reaching_out, "names a file outside the backup: ../log/clicks/"),
     ],
 )
 def test_a_backup_that_is_not_whole_is_refused_and_nothing_is_restored(
@@ -296,9 +360,7 @@ def test_a_restore_does_not_go_into_a_state_that_is_there(project: Project, tmp_
     before = sorted(p.name for p in layout.state.rglob("*"))
     with pytest.raises(Conflict) as caught:
         restore(layout, tmp_path / "copy")
-    assert caught.value.message == (
-        f"the project has a state already, in {layout.state}: ingest, log, master"
-    )
+    assert caught.value.message == (f"the project already has state in {layout.state}: log, master")
     assert sorted(p.name for p in layout.state.rglob("*") if p.name != "lock") == [
         name for name in before if name != "lock"
     ]
@@ -404,7 +466,7 @@ def test_a_restore_that_was_killed_is_begun_again(
         restore(Layout.of(again), tmp_path / "copy")
     monkeypatch.undo()
     assert again.state.with_name(".headrace.restoring").exists()
-    assert not Layout.of(again).ingest.exists()
+    assert not Layout.of(again).logs.exists()
     restore(Layout.of(again), tmp_path / "copy")
     assert logged(again) == list(range(100))
 
@@ -430,7 +492,7 @@ def test_a_backup_takes_as_long_as_it_takes(
 
 def test_a_damaged_project_is_not_backed_up(project: Project, tmp_path: Path) -> None:
     flip(str(min(Layout.of(project).master("clicks").rglob("*.parquet"))), 50)
-    with pytest.raises(HeadraceError, match="is damaged: its bytes have changed"):
+    with pytest.raises(HeadraceError, match="is damaged: its checksum does not match"):
         backup(Layout.of(project), "shop", tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
 

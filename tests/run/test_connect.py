@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.run.connect import connect
@@ -51,12 +51,12 @@ def test_a_project_that_stops_meanwhile_is_asked_by_its_files(
 def test_a_project_that_neither_listens_nor_stops_is_asked_all_the_same(
     project: Project, lock: RunLock
 ) -> None:
-    assert kind_of(project, wait_s_max=0) is Remote
+    assert kind_of(project, wait_s_max=0) is RemoteService
     lock.release()
 
 
 def test_a_project_that_listens_is_asked_at_once(project: Project, lock: RunLock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         lock.announce(f"http://127.0.0.1:{server.getsockname()[1]}", "hr_run")
-        assert kind_of(project, wait_s_max=0) is Remote
+        assert kind_of(project, wait_s_max=0) is RemoteService
     lock.release()

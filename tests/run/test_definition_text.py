@@ -25,21 +25,24 @@ def test_a_statement_that_names_a_file_is_refused_before_the_file_is_opened(
     ):
         with pytest.raises(BadDefinition) as refused:
             parse_added(text, RuleDefinition, QuerySettings())
-        assert refused.value.message == "only CREATE RULE can be added to a project here"
+        assert refused.value.message == "only CREATE RULE statements are accepted here"
         assert "password" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (RULE + "(" * 3000 + "1" + ")" * 3000, "the query is nested deeper than 64 levels"),
-        (RULE + "CASE WHEN 1=1 THEN " * 70, "the query is nested deeper than 64 levels"),
-        (RULE + "'" + "x" * 10_001 + "'", "a string of the query is longer than 10,000 characters"),
+        (RULE + "(" * 3000 + "1" + ")" * 3000, "the query is nested more than 64 levels deep"),
+        (RULE + "CASE WHEN 1=1 THEN " * 70, "the query is nested more than 64 levels deep"),
+        (
+            RULE + "'" + "x" * 10_001 + "'",
+            "a string literal in the query is longer than 10,000 characters",
+        ),
         (RULE + "x" * 20_000, "the query has 20,039 characters, and the limit is 20,000"),
         (
             "CREATE RULE r AS SELECT * FROM s MATCH_RECOGNIZE (ORDER BY ts PATTERN "
             + "(" * 3000 + "a" + ")" * 3000 + ")",
-            "the query is nested deeper than 64 levels",
+            "the query is nested more than 64 levels deep",
         ),
     ],
     ids=["parentheses", "case", "text", "length", "pattern"],

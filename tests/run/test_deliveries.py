@@ -138,7 +138,7 @@ def test_what_is_refused_for_good_is_not_tried_again(bench: RuleBench) -> None:
 
 def test_an_alert_whose_id_the_stream_has_is_delivered(bench: RuleBench) -> None:
     door = Door()
-    door.error = Conflict("stream 'told' has other events with the ids of 2 panes")
+    door.error = Conflict("stream 'told' already has other events with the ids of 2 panes")
     queue = deliveries(bench, door)
     while queue.step():
         pass

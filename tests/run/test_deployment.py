@@ -14,7 +14,7 @@ import pytest
 from serving.bench import DEFINITIONS, plan_of
 
 from headrace.compile.plan import Plan
-from headrace.core.errors import Conflict, DiskFull
+from headrace.core.errors import Conflict, DiskFull, NotReady
 from headrace.core.problems import Problem
 from headrace.core.watchdog import Watchdog
 from headrace.define.layout import Layout
@@ -26,10 +26,14 @@ from headrace.run.tables import Tables
 from headrace.serving.database_store import DatabaseStore
 from headrace.serving.hub import Hub
 from headrace.serving.opening import open_store
+from headrace.spark.jobs import BatchJobs
 
 from .stopped import make_stopped
 
 CHANGED = DEFINITIONS + "CREATE VIEW slow AS SELECT page, max(ms) AS slowest FROM clicks GROUP BY 1"
+
+
+RUNS_ON = threading.Event()  # never set
 
 
 class Speed:
@@ -101,7 +105,9 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Bench]:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    for method in ("join", "cancel"):  # Spark is not started here
+        monkeypatch.setattr(BatchJobs, method, lambda jobs: None)
     project = make_stopped(tmp_path / "project")
     store = open_store(Layout.of(project).store)
     store.take_over()
@@ -133,9 +139,9 @@ class Idle:
         """Nothing runs."""
 
 
-def replaced(bench: Bench, plan: Plan) -> Deployment:
+def replaced(bench: Bench, plan: Plan, stop: threading.Event = RUNS_ON) -> Deployment:
     return bench.before.redeploy(
-        bench.ground, bench.project, plan, lambda shapes: bench.change(plan, shapes)
+        bench.ground, bench.project, plan, lambda shapes: bench.change(plan, shapes), stop
     )
 
 
@@ -168,6 +174,17 @@ def test_what_fails_is_taken_back_and_the_query_runs_on(bench: Bench) -> None:
     ]
 
 
+def test_a_change_whose_build_is_stopped_is_refused_and_can_be_rolled_back(bench: Bench) -> None:
+    stop = threading.Event()
+    bench.pipeline.during_build, bench.pipeline.fails = stop.set, ValueError("cancelled")
+    with pytest.raises(NotReady) as refused:
+        replaced(bench, plan_of(CHANGED), stop)
+    assert refused.value.message == "the change was rolled back: the project is shutting down"
+    assert "rules are noted" not in bench.pipeline.done
+    assert replaced(bench, bench.before.plan, stop).plan == bench.before.plan
+    assert sum("build" in what for what in bench.pipeline.done) == 1, "nothing is built for that"
+
+
 def test_a_step_that_has_begun_is_waited_for(bench: Bench) -> None:
     """A build that is promoted while the store gets another plan would be of the old one."""
     done = threading.Event()
@@ -184,9 +201,7 @@ def test_a_watch_whose_shape_is_not_deployed_is_refused_and_not_added(bench: Ben
     added = list[str]()
     with pytest.raises(Conflict) as refused:
         bench.before.reload_constants({"abc"}, lambda: added.append("w"))
-    assert refused.value.message == (
-        "watches of shape abc cannot begin, because it is not deployed"
-    )
+    assert refused.value.message == ("watches of shape abc cannot start: the shape is not deployed")
     assert added == []
 
 

@@ -17,9 +17,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from msgspec.json import encode
 
 from headrace.access import file as access_file
 from headrace.access.access import Access
+from headrace.access.file import USERS
 from headrace.api.resources.rows import ViewRequest
 from headrace.core.errors import UnsupportedFormat
 from headrace.core.files import digest_of
@@ -28,6 +30,7 @@ from headrace.core.position import Interval, Position
 from headrace.core.version import __version__
 from headrace.define.layout import Layout
 from headrace.define.project import load_project
+from headrace.log.embedded.description import LOG
 from headrace.log.opening import open_reader
 from headrace.master.table import MasterTable, counts
 from headrace.master.version import FORMAT, MASTER
@@ -35,12 +38,13 @@ from headrace.run.backup import MANIFEST, backup, restore
 from headrace.run.offline import Offline
 from headrace.run.verify import verify
 from headrace.server import database
-from headrace.server.database import DomainDatabase
+from headrace.server.database import DOMAIN, DomainDatabase
 from headrace.server.records import read_job
 from headrace.serving import sqlite
 from headrace.serving.alerts import AlertFilter
 from headrace.serving.opening import read_store
 from headrace.serving.sqlite import Sqlite
+from headrace.serving.store_tables import STORE
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples").glob("*.tar.xz"))
 E2 = b'{"event_id": "e2", "user": "bob", "url": "/home", "ts": "2025-11-18T10:02:00Z", "ms": 70, "price": 1.25}'  # noqa: E501
@@ -101,13 +105,18 @@ def newest(tmp_path: Path) -> Sample:
     return unpacked(SAMPLES[-1], tmp_path)
 
 
+@pytest.fixture
+def oldest(tmp_path: Path) -> Sample:
+    return unpacked(SAMPLES[0], tmp_path)
+
+
 @pytest.fixture(params=["0", *(path.name for path in SAMPLES)])
 def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Sample:
     if request.param != "0":
         return unpacked(SAMPLES[0].with_name(request.param), tmp_path)
     made = unpacked(SAMPLES[0], tmp_path)
-    for write in VERSIONED.values():
-        write(made, None)
+    for what in UNVERSIONED:
+        VERSIONED[what](made, None)
     return made
 
 
@@ -146,6 +155,14 @@ DATABASES: dict[str, tuple[Callable[[Sample], Path], Callable[[Path], object]]] 
     "database of the server": (lambda sample: sample.domain, DomainDatabase),
 }
 DATABASE = pytest.mark.parametrize("what", DATABASES)
+FORMATS = {
+    "log": LOG,
+    "master": MASTER,
+    "store": STORE.versions,
+    "file of users": USERS.versions,
+    "database of the server": DOMAIN.versions,
+}
+UNVERSIONED = [what for what in VERSIONED if FORMATS[what].oldest == 0]
 
 
 def test_the_store_gives_its_answers(sample: Sample) -> None:
@@ -162,6 +179,17 @@ def test_the_store_gives_its_answers(sample: Sample) -> None:
         assert alert.body == {"user": "ann", "url": "/cart", "ms": 500}
     finally:
         offline.close()
+
+
+def test_every_view_gives_the_answer_that_was_kept_with_it(sample: Sample) -> None:
+    kept = sample.folder / "answers.json"
+    answers = json.loads(kept.read_text()) if kept.exists() else {}
+    offline = sample.offline()
+    try:
+        rows = {view: offline.ask(ViewRequest(view)).rows for view in answers}
+    finally:
+        offline.close()
+    assert json.loads(encode(rows)) == answers
 
 
 def test_the_log_has_its_records(sample: Sample) -> None:
@@ -213,7 +241,8 @@ def test_a_migrated_database_has_the_tables_of_a_new_one(
 
 def statements(path: Path) -> dict[str, str]:
     with closing(sqlite3.connect(path)) as db:
-        return dict(db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+        found = db.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return {name: " ".join(sql.split()) for name, sql in found}
 
 
 def test_a_state_is_verified_as_it_is(sample: Sample) -> None:
@@ -225,28 +254,37 @@ def test_a_state_is_verified_as_it_is(sample: Sample) -> None:
 
 
 @DATABASE
-def test_a_database_without_a_version_is_migrated_once(
-    newest: Sample, what: str, caplog: pytest.LogCaptureFixture
+def test_a_database_of_an_earlier_version_is_migrated_once(
+    oldest: Sample, what: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    VERSIONED[what](newest, None)
+    version, newest = (1 if FORMATS[what].oldest else 0), FORMATS[what].newest
+    if version == 0:
+        VERSIONED[what](oldest, None)
     path_of, open_it = DATABASES[what]
-    path = path_of(newest)
+    path = path_of(oldest)
     for _ in range(2):
         open_it(path)
     assert caplog.messages == [
-        f"migrated the {what} at {path} from version 0 of its format to version 1"
+        f"migrated the {what} at {path} from version {version} of its format to version {newest}"
     ]
 
 
-def test_a_master_without_a_version_is_migrated_once(
-    newest: Sample, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_master_of_an_earlier_version_is_migrated_once(
+    oldest: Sample, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write_master(newest, None)
-    assert newest.table().newest_or_none().format == 0  # type: ignore[union-attr]
+    write_master(oldest, version or None)
+    before = oldest.table().newest_or_none()
+    assert before is not None
+    assert before.format == version
     for _ in range(2):
-        assert newest.table().newest().format == 1
+        after = oldest.table().newest()
+        assert after.format == MASTER.newest
+        assert (after.position, after.highs) == (before.position, before.highs)
+        assert after.files == before.files
     assert caplog.messages == [
-        f"migrated the master at {newest.master} from version 0 of its format to version 1"
+        f"migrated the master at {oldest.master} from version {version} of its format to version "
+        f"{MASTER.newest}"
     ]
 
 
@@ -269,7 +307,7 @@ def test_a_backup_with_a_newer_store_is_not_restored(newest: Sample, tmp_path: P
     said = json.loads(manifest.read_text())
     said["files"]["serving.db"]["sha256"] = digest_of(tmp_path / "backup" / "serving.db")
     manifest.write_text(json.dumps(said))
-    with pytest.raises(UnsupportedFormat, match="has version 99 of its format"):
+    with pytest.raises(UnsupportedFormat, match="has format version 99"):
         restore(newest.layout, tmp_path / "backup")
     assert not newest.layout.store.path.exists()
 
@@ -280,12 +318,12 @@ def refused(sample: Sample, path: Path, what: str, open_it: Callable[[], object]
     with pytest.raises(UnsupportedFormat) as caught:
         open_it()
     error = caught.value
-    read = "version 1" if what == "log" else "versions 0 to 1"
+    versions = range(FORMATS[what].oldest, FORMATS[what].newest + 1)
+    read = f"versions {versions[0]} to {versions[-1]}" if len(versions) > 1 else "version 1"
     assert error.message == (
-        f"the {what} at {path} has version 99 of its format, and Headrace {__version__} "
-        f"reads {read}"
+        f"the {what} at {path} has format version 99, but Headrace {__version__} supports {read}"
     )
-    assert error.detail == "a newer Headrace wrote it; nothing was changed."
+    assert error.detail == "it was written by a newer Headrace; nothing was changed."
     assert error.hint == "use the Headrace that wrote it, or a newer one."
     assert sample.contents() == before
 
@@ -323,7 +361,9 @@ def test_a_migration_that_fails_leaves_the_file_as_it_is(
         raise RuntimeError("a migration has a defect")
 
     for module, name in ((sqlite, "STORE"), (access_file, "USERS"), (database, "DOMAIN")):
-        monkeypatch.setattr(module, name, replace(getattr(module, name), migrations=(fail,)))
+        format = getattr(module, name)
+        migrations = (*format.migrations, fail)
+        monkeypatch.setattr(module, name, replace(format, migrations=migrations))
     path_of, open_it = DATABASES[what]
     before = newest.contents()
     with pytest.raises(RuntimeError, match="a migration has a defect"):

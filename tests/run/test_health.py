@@ -16,6 +16,7 @@ from headrace.cli.frame import frame
 from headrace.cli.rates import Rates
 from headrace.cli.running import progress_text
 from headrace.cli.status import render
+from headrace.cli.top import NO_ALERTS
 from headrace.core.problems import Problem
 from headrace.core.time import SECOND
 from headrace.define.settings import LogSettings
@@ -48,7 +49,7 @@ def later(offline: Offline, seconds: int) -> None:
 def everywhere(status: ProjectStatus) -> list[str]:
     """What `top`, `status` and the metrics show."""
     screen = Console(file=StringIO(), width=120, highlight=False, markup=False)
-    for part in (frame(status, [], Rates(lambda: 0.0), 120), *render(status)):
+    for part in (frame(status, NO_ALERTS, Rates(lambda: 0.0), 120), *render(status)):
         screen.print(part)
     file: Any = screen.file
     return [file.getvalue(), exposition(status, AlertMetrics({}, {})).decode()]
@@ -105,6 +106,16 @@ def test_what_a_worker_or_a_step_says_is_a_problem_once(
     assert (problem.message, problem.level) == ("it failed", "bad")
     assert (status.state, status.reason) == ("degraded", "it failed")
     assert "problem: it failed" in everywhere(status)[0]
+
+
+def test_problems_of_two_places_with_the_same_sentence_are_two_problems(offline: Offline) -> None:
+    said = "the disk is full"
+    archive, ledger = ("flow", "clicks", "archive"), ("part", "ledger", "tidy")
+    status = judged(offline, problems=[Problem(*archive, said), Problem(*ledger, said)])
+    assert [(one.about, one.message) for one in status.problems] == [
+        ("master:clicks", said),
+        ("ledger", said),
+    ]
 
 
 def test_records_that_were_passed_over_are_a_warning_of_their_source(offline: Offline) -> None:

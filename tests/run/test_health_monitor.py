@@ -10,7 +10,7 @@ from headrace.run.health import CHECK_S, SHARE, HealthMonitor
 WAITED, LONG = "events of 'clicks' have waited for speed for more than 1m", "an epoch takes longer"
 LATE = Problem("speed", "clicks", "waiting", WAITED)
 SLOW = Problem("speed", "orders", "waiting", LONG, "warn")
-SAID = Problem("master", "clicks", "archive", "archive of stream 'clicks' failed: no room")
+SAID = Problem("master", "clicks", "archive", "the archive step of stream 'clicks' failed: no room")
 
 
 def test_only_what_is_bad_and_new_and_not_said_by_others_is_reported() -> None:

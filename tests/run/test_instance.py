@@ -8,8 +8,10 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,6 +32,7 @@ from headrace.core.errors import (
     EngineFailed,
     Fenced,
     HeadraceError,
+    LimitReached,
     NotFound,
     NotReady,
     Unavailable,
@@ -39,7 +42,7 @@ from headrace.core.problems import Problem, ProblemKey
 from headrace.core.time import DAY
 from headrace.define.project import Project, load_project
 from headrace.define.settings import WatchdogSettings
-from headrace.ingest.files import FilesConnector
+from headrace.ingest.files import FileConnector
 from headrace.run.connect import connect
 from headrace.run.deployment import Deployment
 from headrace.run.instance import Instance
@@ -86,6 +89,37 @@ def test_events_are_taken_and_old_answers_given_before_spark_runs(instance: Inst
     assert instance.spark is None
 
 
+def away() -> None:
+    raise Unavailable("PostgreSQL cannot be used now: the connection is refused")
+
+
+def test_a_store_that_is_away_is_a_problem_of_the_status(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance.state, instance.reason = "running", ""
+    known = instance.status()
+    monkeypatch.setattr(instance.store, "deployed", away)
+    found = instance.status()
+    (problem,) = found.problems
+    assert problem.message == (
+        "the status has its last known numbers: PostgreSQL cannot be used now: "
+        "the connection is refused"
+    )
+    assert (found.state, found.reason) == ("degraded", problem.message)
+    assert (found.streams, found.views) == (known.streams, known.views)
+    monkeypatch.undo()
+    assert problem not in instance.status().problems
+
+
+def test_the_status_is_there_before_the_store_was_ever_read(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance.store, "deployed", away)
+    found = instance.status()
+    assert (found.name, found.state, found.streams) == ("stopped", "starting", [])
+    assert [problem.what for problem in found.problems] == ["store"]
+
+
 def test_sources_take_events_before_spark_runs(tmp_path: Path) -> None:
     folder = tmp_path / "listening"
     folder.mkdir()
@@ -111,7 +145,7 @@ def test_a_port_that_is_taken_is_a_problem_until_it_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "RETRY_MAX_S", 0.1)
-    monkeypatch.setattr(worker, "SETTLED_S", 0.1)
+    monkeypatch.setattr("headrace.run.instance.CONNECTED_S", 0.1)
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
     folder = tmp_path / "listening"
@@ -127,7 +161,7 @@ def test_a_port_that_is_taken_is_a_problem_until_it_is_free(
         wait(lambda: bool(instance.problems()), 10)
         (problem,) = instance.problems()
         assert (problem.kind, problem.name) == ("source", "lines")
-        assert "another process listens there" in problem.message
+        assert "the port is in use by another process" in problem.message
         taken.close()
         (connector,) = instance.sources
         assert connector.listening.wait(10)
@@ -144,6 +178,26 @@ def test_a_rebuild_must_wait_for_the_start(instance: Instance) -> None:
     for view in ("pages", "elsewhere"):
         with pytest.raises(NotFound, match=f"there is no materialized view '{view}'"):
             instance.rebuild(view)
+
+
+def test_a_rebuild_that_takes_long_continues_and_says_where_it_is_shown(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.run.instance.REBUILD_SECONDS_MAX", 0.01)
+    promoted: Future[Any] = Future()
+    schedule: Any = Idle()
+    schedule.rebuild = lambda stream, view: promoted
+    instance.deployment = made_of(instance, {}, schedule)
+    with pytest.raises(LimitReached) as caught:
+        instance.rebuild("total")
+    assert caught.value.message == (
+        "the rebuild of view 'total' has not finished within 10ms; it continues"
+    )
+    assert caught.value.hint == "GET /v1/views/total/about shows its progress, as does the console."
+    assert not promoted.cancelled()
+    promoted.set_exception(TimeoutError("the store has not answered"))
+    with pytest.raises(TimeoutError, match="the store has not answered"):
+        instance.rebuild("total")
 
 
 def test_a_second_instance_is_refused_and_questions_go_to_the_first(
@@ -235,7 +289,10 @@ def test_rules_are_kept_only_after_their_first_build(
         return not ended()
 
     alerts = SimpleNamespace(release=lambda: done.append("released"))
-    made = SimpleNamespace(build=build, stop=lambda: None, rule_evaluator=alerts, problems=list)
+    made: Any = SimpleNamespace(
+        build=build, stop=lambda: None, rule_evaluator=alerts, problems=list, schedule=Idle()
+    )
+    made.build_until = partial(Deployment.build_until, made)
     monkeypatch.setattr(Deployment, "of", lambda *args: made)
     monkeypatch.setattr(instance.store, "deploy_rules", lambda *args: done.append("kept"))
     for method in ("join", "cancel"):  # Spark is not started here
@@ -244,6 +301,54 @@ def test_rules_are_kept_only_after_their_first_build(
     with nullcontext() if works or stopped else pytest.raises(ConnectionError):
         assert instance._deploy(instance.deployed(), "ann", stop) is not stopped
     assert done == (["built", "kept", "released"] if works and not stopped else ["built"])
+
+
+def test_a_project_that_is_stopped_while_speed_starts_is_never_running(instance: Instance) -> None:
+    parts = {"start": lambda: None, "stop": lambda: None, "starting": 1, "pipelines": {"clicks": 1}}
+    starting: Any = SimpleNamespace(**parts, schedule=Idle())
+    instance.deployment, stop = starting, threading.Event()
+    stop.set()
+    assert not instance.start_flow(stop)
+    assert instance.state == "starting"
+    starting.starting = 0
+    assert instance.start_flow(stop)
+    assert instance.ready() == (True, "")
+
+
+def test_a_stop_cancels_the_build_of_a_change_and_rolls_it_back(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped, told = list[str](), list[str]()
+    schedule: Any = SimpleNamespace(stop=lambda: stopped.append("schedule"))
+    running: Any = SimpleNamespace(schedule=schedule, plan=instance.deployed(), stop=lambda: None)
+
+    def redeploy(context: Any, project: Any, plan: Any, change: Any, stop: threading.Event) -> Any:
+        building.set()
+        assert stop.wait(10)
+        if not told:
+            told.append("building")
+            raise NotReady("the change was rolled back")
+        return running
+
+    building, running.redeploy, instance.deployment = threading.Event(), redeploy, running
+    instance.state = "running"
+    monkeypatch.setattr(instance, "_compile", lambda project: instance.deployed())
+
+    def change() -> None:
+        with pytest.raises(NotReady) as refused:
+            instance.redeploy({}, "ann")
+        told.append(refused.value.message)
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    assert building.wait(10)
+    stopping = threading.Thread(target=instance.begin_stop)
+    stopping.start()
+    stopping.join(10)
+    assert not stopping.is_alive()
+    changing.join(10)
+    assert (told, stopped) == (["building", "the change was rolled back"], ["schedule"])
+    assert instance.ready() == (False, "the project is shutting down")
 
 
 def test_a_run_ends_when_a_change_can_be_neither_made_nor_taken_back(
@@ -264,7 +369,7 @@ def test_a_run_ends_when_a_change_can_be_neither_made_nor_taken_back(
     assert instance.status().reason == said
     with pytest.raises(Unavailable, match=said):
         instance.check_engine()
-    with pytest.raises(NotReady, match="the project is stopping"):
+    with pytest.raises(NotReady, match="the project is shutting down"):
         instance.redeploy({}, "ann")
 
 
@@ -276,17 +381,27 @@ def test_what_fails_because_spark_has_died_says_so(
     step = instance.watchdog.step(COMPILE, "the compilation of the project", 1)
     with pytest.raises(EngineFailed) as caught, instance.engine_checked(), step:
         raise Py4JNetworkError("Answer from Java side is empty")
-    assert caught.value.message == "Spark ran out of memory, and its process has ended"
+    assert caught.value.message == "Spark ran out of memory, and its process exited"
     assert "in progress: the compilation of the project" in (caught.value.detail or "")
     monkeypatch.undo()
     with pytest.raises(ValueError, match="ours"), instance.engine_checked():
         raise ValueError("ours")
 
 
+def test_the_start_of_spark_is_watched(instance: Instance, monkeypatch: pytest.MonkeyPatch) -> None:
+    suspects = list[str]()
+    start: Any = lambda *_, **__: suspects.extend(instance.watchdog.suspects)  # noqa: E731
+    monkeypatch.setattr("headrace.spark.session.start_session", start)
+    monkeypatch.setattr(instance, "_compile", lambda project: instance.deployed())
+    monkeypatch.setattr(instance, "_deploy", lambda *_: True)
+    assert instance.start_engine(threading.Event())
+    assert suspects == ["the start of Spark"]
+
+
 def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> None:
     with instance.watchdog.step(COMPILE, "the compilation of the project", -1):
         said = [one.message for one in instance.status().problems]
-    assert "the compilation of the project has not ended within -1us" in said
+    assert "the compilation of the project has not completed within -1us" in said
 
 
 def test_problems_of_all_workers_are_reported(project: Project) -> None:
@@ -312,10 +427,10 @@ def test_problems_of_all_workers_are_reported(project: Project) -> None:
 def test_a_source_that_fails_in_any_way_is_a_problem_of_it_also_after_a_redeploy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(connector: FilesConnector, stop: threading.Event) -> None:
+    def broken(connector: FileConnector, stop: threading.Event) -> None:
         raise ValueError("not an error of ours")
 
-    monkeypatch.setattr(FilesConnector, "run", broken)
+    monkeypatch.setattr(FileConnector, "run", broken)
     (tmp_path / "headrace.toml").write_text('name = "files"\n')
     (tmp_path / "project.sql").write_text(
         "CREATE STREAM lines (n INT) WITH (source = 'files', path = 'inbox/*');"
@@ -339,7 +454,7 @@ def test_a_source_that_fails_in_any_way_is_a_problem_of_it_also_after_a_redeploy
 
 
 def test_a_problem_of_the_schedule_makes_a_running_instance_degraded(instance: Instance) -> None:
-    said = "archive of stream 'clicks' failed: no room"
+    said = "the archive step of stream 'clicks' failed: no room"
     troubled = Idle([Problem("flow", "clicks", "archive", said)])
     instance.state, instance.reason = "running", ""
     settings = instance.project.settings
@@ -384,7 +499,7 @@ def test_a_producer_is_slowed_by_the_lag_of_speed_once_it_runs(project: Project)
         refused = asking.post(url, content=CLICKS[0].record)
         assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
         assert refused.json()["message"] == (
-            "5 events of stream 'clicks' wait for speed, and its lag_events_max is 4"
+            "the speed layer of stream 'clicks' is 5 events behind, and lag_events_max is 4"
         )
     finally:
         instance.close()
@@ -400,7 +515,7 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
 
     def read() -> None:
         with pytest.raises(Unavailable) as told:
-            pool.run(QueryRequest("SELECT 1"))
+            pool.run(QueryRequest("SELECT 1"), "cid")
         refused.append(told.value.message)
 
     CountingTopic(instance.hub.broadcast, during=read).subscribe()
@@ -408,7 +523,7 @@ def test_the_end_does_not_wait_for_a_subscription_that_waits_for_its_turn(
     began = time.monotonic()
     instance.close()
     assert time.monotonic() - began < 10
-    assert refused == ["the project is stopping"]
+    assert refused == ["the project is shutting down"]
 
 
 def test_an_append_is_told_to_those_who_hear_its_stream(instance: Instance) -> None:

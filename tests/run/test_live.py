@@ -73,6 +73,17 @@ def test_a_view_is_told_again_when_its_stream_has_moved(
     assert told["view:reread"]["rows"] == [{"page": "/a", "n": 2}]
 
 
+def test_a_view_says_how_many_events_it_does_not_contain_yet(
+    live: LiveObservatory, traced: Traced
+) -> None:
+    traced.send(*(event("/a", 6) for _ in range(21)))
+    told = said(live.live(["view:total", "view:slow"]))
+    assert {view: told[view]["as_of"]["clicks"].get("behind") for view in told} == {
+        "view:total": 21,
+        "view:slow": 21,
+    }
+
+
 def test_rows_of_a_view_are_bounded(
     live: LiveObservatory, offline: Offline, traced: Traced
 ) -> None:

@@ -24,6 +24,7 @@ from headrace.serving.sqlite import Sqlite
 from headrace.serving.sqlite_files import edit_file
 from tests.access.users import bearer, open_access
 from tests.api.conftest import Shop
+from tests.serving.databases import as_version_1
 
 
 @pytest.fixture(autouse=True)
@@ -63,12 +64,12 @@ def test_a_migration_is_logged(tmp_path: Path) -> None:
     path, store = journal(tmp_path), tmp_path / "serving.db"
     Sqlite(store).close()
     with edit_file(store) as db:
-        db.execute("DELETE FROM _meta WHERE key = 'schema_version'")
+        as_version_1(db)
     Sqlite(store).close()
     (line,) = lines(path)
     assert (line["level"], line["project"]) == ("warning", "shop")
     assert line["event"] == (
-        f"migrated the store at {store} from version 0 of its format to version 1"
+        f"migrated the store at {store} from version 1 of its format to version 2"
     )
 
 

@@ -75,7 +75,7 @@ def test_what_comes_in_after_the_end_is_not_waited_for(instance: Instance) -> No
 def test_who_interrupts_a_run_does_not_wait_for_speed(instance: Instance) -> None:
     stop = threading.Event()
     stop.set()
-    assert loop._drain(instance, stop) == 0
+    assert loop._drain(instance, stop) == 10 - taken(instance) > 0
 
 
 class Started:
@@ -85,23 +85,25 @@ class Started:
         self, instance: Instance, monkeypatch: pytest.MonkeyPatch, built: bool = True
     ) -> None:
         self.instance, self.reports, self.audited = instance, list[str](), list[bool]()
-        self.refusals = list[str]()
+        self.refusals, self.left = list[str](), list[tuple[int, bool]]()
         instance.report = lambda kind, fields: self.reports.append(kind)
         monkeypatch.setattr(instance, "open", lambda: None)
         monkeypatch.setattr(instance, "serve", lambda port: "http://here")
         monkeypatch.setattr(instance, "start_engine", lambda *_: built)
         monkeypatch.setattr(instance, "start_flow", self._flow)
-        monkeypatch.setattr(loop, "_drain", lambda *_: 0)
+        monkeypatch.setattr(loop, "_drain", lambda *_: 4)
         monkeypatch.setattr(loop, "_summary", self._summary)
 
     def run(self, stop: threading.Event, seconds: float | None) -> None:
         loop._run(self.instance, loop.Timing(time.monotonic()), stop, None, seconds, False)
 
-    def _flow(self, stop: threading.Event) -> None:
+    def _flow(self, stop: threading.Event) -> bool:
         self.instance.state, self.instance.reason = "running", ""
+        return not stop.is_set()
 
-    def _summary(self, *_: object, audited: bool) -> Any:
+    def _summary(self, *given: Any, audited: bool, interrupted: bool) -> Any:
         self.audited.append(audited)
+        self.left.append((given[-1], interrupted))
         with pytest.raises(NotReady) as refused:
             self.instance.redeploy({}, "ann")
         self.refusals.append(refused.value.message)
@@ -113,8 +115,9 @@ def test_no_rule_is_added_while_a_run_builds_for_the_last_time(
     started = Started(instance, monkeypatch)
     monkeypatch.setattr(instance, "_compile", lambda project: pytest.fail("it is compiled"))
     started.run(threading.Event(), 0.0)
-    assert (started.refusals, started.audited) == (["the project is stopping"], [True])
+    assert (started.refusals, started.audited) == (["the project is shutting down"], [True])
     assert started.reports == ["ready", "stopping"]
+    assert started.left == [(4, False)]
 
 
 def test_a_run_that_is_stopped_in_its_first_builds_ends_without_being_ready(
@@ -124,7 +127,17 @@ def test_a_run_that_is_stopped_in_its_first_builds_ends_without_being_ready(
     stop.set()
     started.run(stop, 60.0)
     assert (started.reports, started.audited) == (["stopping"], [False])
+    assert started.left == [(4, True)]
     assert instance.state == "stopping"
+
+
+def test_a_run_that_is_stopped_while_speed_starts_ends_without_being_ready(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, stop = Started(instance, monkeypatch), threading.Event()
+    stop.set()
+    started.run(stop, None)
+    assert (started.reports, started.audited) == (["stopping"], [False])
 
 
 def test_who_interrupts_an_import_does_not_wait_for_its_end(
@@ -140,7 +153,7 @@ def test_who_interrupts_an_import_does_not_wait_for_its_end(
     stop.set()
     try:
         instance.open()
-        with pytest.raises(HeadraceError, match="stopped before it was finished"):
+        with pytest.raises(HeadraceError, match="the run was interrupted before it finished"):
             loop._run_batch(instance, loop.Timing(time.monotonic()), stop)
         assert instance.events_in() == 0
     finally:
@@ -152,6 +165,8 @@ def test_a_run_that_left_events_uncomputed_is_not_ok(instance: Instance) -> None
     assert loop._summary(instance, timing, 0, audited=False).ok
     left = loop._summary(instance, timing, 4, audited=False)
     assert (left.ok, left.behind) == (False, 4)
+    left = loop._summary(instance, timing, 4, audited=False, interrupted=True)
+    assert (left.ok, left.behind) == (True, 4)
 
 
 def test_a_signal_after_the_first_report_does_not_kill_the_process(

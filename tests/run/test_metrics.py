@@ -18,7 +18,7 @@ from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics
 UNITS = ("seconds", "bytes", "events", "requests", "rows", "partitions", "offset", "differences")
 COUNTED = (
     "running", "open", "generation", "letters", "builds", "audits", "info", "raised", "delivered",
-    "waiting", "failed", "live", "matches", "queries", "problems",
+    "waiting", "failed", "live", "matches", "queries", "problems", "connections",
 )  # fmt: skip
 LABELS = {
     "stream", "view", "partition", "result", "reason", "engine", "method", "route", "status", "le",

@@ -111,7 +111,9 @@ def test_epochs_and_generations_are_told_the_newest_first(offline: Offline) -> N
     assert (newest.events, newest.ms, newest.phases) == (2, 1_000.0, None)
     (generation,) = found.generations
     assert (generation.number, generation.boundary, generation.events) == (1, [3, 1], 4)
-    assert len(offline.ask(EpochsRequest("clicks", 1)).epochs) == 1
+    assert (found.epochs_total, found.generations_total) == (2, 1)
+    newest = offline.ask(EpochsRequest("clicks", 1))
+    assert (len(newest.epochs), newest.epochs_total) == (1, 2)
     with pytest.raises(NotFound, match="there is no stream 'clik'"):
         offline.ask(EpochsRequest("clik"))
 
@@ -149,6 +151,14 @@ def test_quality_counts_what_is_not_as_it_should_be(offline: Offline) -> None:
     assert (nulls["twice"], nulls["tool"], "sound" in nulls) == (0, 0.6, False)
     assert (clicks.records, clicks.duplicates, clicks.balance.off) == (8, 1, 0)
     assert (clicks.taken, clicks.late) == (6, 0)
+
+
+def test_undeclared_fields_beyond_the_listed_ones_are_counted(
+    offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.run.observatory.quality.FIELDS_MAX", 1)
+    (clicks,) = offline.ask(QualityRequest()).streams
+    assert ([field.name for field in clicks.undeclared], clicks.undeclared_total) == (["agent"], 2)
 
 
 def test_dead_letters_are_as_many_as_their_reasons_add_up_to(offline: Offline) -> None:

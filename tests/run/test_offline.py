@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from tampered import change_rows
 
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.rows import LateRequest, ViewRequest
+from headrace.api.resources.view_detail import ViewDetailRequest
 from headrace.api.service import RebuildResult
 from headrace.core.errors import AlreadyRunning, NotFound, NotReady
+from headrace.core.position import Position
 from headrace.define.layout import Layout
 from headrace.define.project import Project, load_project
 from headrace.run import pipelines as once
@@ -24,7 +27,7 @@ from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 from headrace.serving.runs import Layer
 
-from .stopped import SETTINGS, make_stopped
+from .stopped import OLD_MARKS, SETTINGS, cut_power, make_stopped
 
 
 @pytest.fixture
@@ -107,7 +110,7 @@ def test_dead_letters_are_shown_as_text_with_their_reason(offline: Offline) -> N
         offline.ask(DeadLettersRequest("clik"))
     assert (caught.value.message, caught.value.hint) == (
         "there is no stream 'clik'",
-        "there are: clicks.",
+        "available streams: clicks.",
     )
 
 
@@ -177,6 +180,39 @@ def test_a_project_that_never_ran_can_take_events_and_says_that_it_has_no_answer
     ):
         with pytest.raises(NotReady, match="nothing is deployed yet"):
             ask()
+
+
+def test_the_end_of_the_log_and_the_balance_of_a_status_are_of_one_moment(
+    offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read of the log's end finds one more event."""
+    ends = (Position((5, 5 + more)) for more in range(100))
+    growing: Any = SimpleNamespace(end=lambda: next(ends))
+    monkeypatch.setattr(offline, "log_reader", lambda stream: growing)
+    (stream,) = offline.stream_statuses(offline.deployed(), ())
+    assert stream.balance.accepted == sum(stream.end)
+    assert stream.balance.in_log == sum(stream.end) - sum(stream.archived)
+
+
+def test_the_lag_of_a_view_and_its_wait_are_of_one_moment(
+    offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log's end is speed's position at first, and later after it."""
+    log, ends = offline.log_reader(offline.stream_plan("clicks")), iter([Position((3, 3))])
+    growing: Any = SimpleNamespace(blocks=log.blocks, end=lambda: next(ends, log.end()))
+    monkeypatch.setattr(offline, "log_reader", lambda stream: growing)
+    (freshness,) = offline.ask(ViewDetailRequest("total")).freshness
+    assert (freshness.lag_events, freshness.lag_ms) == (0, 0)
+
+
+@pytest.mark.parametrize("mark", OLD_MARKS)
+def test_a_rebuild_after_a_power_cut_reads_the_whole_log(
+    offline: Offline, project: Project, monkeypatch: pytest.MonkeyPatch, mark: bytes
+) -> None:
+    cut_power(project, mark)
+    monkeypatch.setattr(once, "rebuild_once", lambda service, view: service.log_end("clicks"))
+    end: Any = offline.rebuild("total")
+    assert end.offsets == (5, 5)
 
 
 def test_rebuild_computes_a_view_from_the_whole_history(

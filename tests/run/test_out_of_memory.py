@@ -32,7 +32,7 @@ def test_a_rule_that_needs_too_much_memory_ends_the_run_and_is_not_kept(tmp_path
         wait_fresh(url, len(producer.acknowledged))
         answer = post(f"{url}/v1/rules", json={"sql": HUGE}, timeout=120)
         assert (answer.status_code, answer.json()["condition"]) == (500, "EngineFailed")
-        assert answer.json()["message"] == "Spark ran out of memory, and its process has ended"
+        assert answer.json()["message"] == "Spark ran out of memory, and its process exited"
         assert "in progress: a build of stream 'clicks'" in answer.json()["detail"]
         assert running.process.wait(60) == 1
     finally:

@@ -14,6 +14,7 @@ from headrace.core.position import Position
 from headrace.core.time import DAY
 from headrace.define.layout import Layout
 from headrace.log.opening import open_writer
+from headrace.run import pipeline as module
 from headrace.run.pipelines import pipelines_of
 from headrace.serving.opening import open_store
 from headrace.serving.watermark import FlowProgress
@@ -86,6 +87,13 @@ def test_the_log_keeps_what_any_flow_that_reads_it_may_go_back_to(bench: Bench) 
     for pipeline in bench.pipelines.values():
         pipeline.tidy(bench.topics)
     assert bench.starts() == {"clicks": 5, "views": 3}
+
+
+def test_the_cleanup_of_a_stream_is_watched(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline, suspects = bench.pipelines["clicks"], list[str]()
+    monkeypatch.setattr(module, "compact", lambda *_: suspects.extend(pipeline.watchdog.suspects))
+    pipeline.tidy(bench.topics)
+    assert suspects == ["the cleanup of stream 'clicks'"]
 
 
 def test_batch_helps_where_the_log_begins_after_what_speed_would_read(bench: Bench) -> None:

@@ -4,6 +4,9 @@ killed, and answers when it is stopped.
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -31,10 +34,14 @@ def rows_of(project: Path, view: str) -> list[dict[str, object]]:
 
 @pytest.mark.timeout(600)
 def test_a_project_waits_for_its_database_and_loses_nothing(tmp_path: Path) -> None:
-    server = PostgresServer()
+    with closing(PostgresServer()) as server:
+        _outlives(server, tmp_path)
+
+
+def _outlives(server: PostgresServer, tmp_path: Path) -> None:
     settings = f'{SETTINGS}[store]\nurl = "{server.url}"\n'
     project = make_project(tmp_path / "shop", settings, ALL_KINDS)
-    assert CliRunner().invoke(app, ["plan", str(project)]).exit_code == 0
+    subprocess.run([sys.executable, "-m", "headrace", "plan", str(project)], check=True)
     producer, running = Producer(), Running(project)
     try:
         url = running.wait_for("ready")["url"]
@@ -45,6 +52,7 @@ def test_a_project_waits_for_its_database_and_loses_nothing(tmp_path: Path) -> N
         sent = len(producer.acknowledged) + 200
         producer.send_until(url, sent)
         wait(lambda: "PostgreSQL cannot be used now" in asking.get(f"{url}/v1/status").text)
+        assert asking.get(f"{url}/v1/status").json()["state"] == "degraded"
         server.start()
         wait_fresh(url, sent)
 
@@ -65,8 +73,7 @@ def test_a_project_waits_for_its_database_and_loses_nothing(tmp_path: Path) -> N
             words = [command, str(tmp_path / "copy"), "--project", str(project)]
             done = CliRunner().invoke(app, words)
             assert done.exit_code != 0
-            assert "store is not in its state folder but in schema kills of" in done.output
+            assert "project's store is in schema kills of" in done.output
         assert CliRunner().invoke(app, ["verify", "--project", str(project)]).exit_code == 0
     finally:
         running.kill()
-        server.stop()

@@ -12,12 +12,15 @@ import pyarrow as pa
 import pytest
 
 from headrace.access.caller import OWNER
+from headrace.certified.relation import AnswerColumn
 from headrace.core.address import StoreAddress
+from headrace.core.aggregate import Approximation
 from headrace.core.cancellation import Cancellation
-from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady
+from headrace.core.errors import BadQuery, Cancelled, HeadraceError, NotReady, Unsupported
 from headrace.core.time import SECOND, iso
 from headrace.define.layout import Layout
 from headrace.run.query_service import QueryService, _as_of_query, _names, _translate
+from headrace.serving.answer import AsOf
 from headrace.serving.opening import open_store
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 
@@ -35,7 +38,7 @@ class Told:
         self.users: list[str] = []
         self.result = QueryResult([ResultColumn("x", "int")], [[n] for n in range(rows)])
 
-    def run(self, request: QueryRequest, stopping: Cancellation, user: str) -> QueryResult:
+    def run(self, request: QueryRequest, user: str, stopping: Cancellation) -> QueryResult:
         self.asked.append(request)
         self.users.append(user)
         self.during(stopping)
@@ -85,6 +88,45 @@ def test_a_query_about_views_is_answered_by_the_store(
 
 
 @pytest.mark.parametrize(
+    "text", ["SELECT soundex(page) AS s FROM hits", "SELECT collect_list(n) AS l FROM hits"]
+)
+def test_spark_answers_about_views_what_the_store_cannot(
+    questions: QueryService, told: Told, text: str
+) -> None:
+    answer = questions.answer(text)
+    assert [request.sql for request in told.asked] == [text]
+    shown = {relation.name for relation in told.asked[0].relations if not relation.hidden}
+    assert shown == {"clicks", "hits"}
+    assert set(answer.as_of) == {"hits (clicks)"}
+    assert [info.exact for info in answer.columns.values()] == [True]
+    told.result = QueryResult([ResultColumn("plan", "string")], [["== Physical Plan =="]])
+    assert questions.plan(text).by == "spark"
+
+
+def test_what_spark_makes_of_an_estimate_is_one(
+    questions: QueryService, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, error = questions.reader.table, Approximation("always", 0.01)
+
+    def estimated(name: str) -> tuple[pa.Table, tuple[AnswerColumn, ...], dict[str, AsOf]]:
+        table, columns, known = read(name)
+        return table, tuple(replace(column, estimate=error) for column in columns), known
+
+    monkeypatch.setattr(questions.reader, "table", estimated)
+    answer = questions.answer("SELECT soundex(page) AS s FROM hits")
+    assert [(info.exact, info.error) for info in answer.columns.values()] == [(False, 0.01)]
+
+
+@pytest.mark.parametrize("name", ["soundx", "load_extension"])
+def test_a_function_that_spark_does_not_have_is_named_by_the_store(
+    questions: QueryService, told: Told, name: str
+) -> None:
+    with pytest.raises(Unsupported, match=f"'{name}' is not available over views"):
+        questions.answer(f"SELECT {name}(page) AS s FROM hits")
+    assert told.asked == []
+
+
+@pytest.mark.parametrize(
     "text",
     ["SELECT * FROM clicks", "SELECT 1", "SELECT * FROM nowhere", "SELEC", "(", "DROP TABLE t"],
 )
@@ -96,11 +138,11 @@ def test_everything_else_goes_to_the_fence(questions: QueryService, told: Told, 
 class Joined(Told):
     """Reads the answers of views as the process would, while they are there."""
 
-    def run(self, request: QueryRequest, stopping: Cancellation, user: str) -> QueryResult:
+    def run(self, request: QueryRequest, user: str, stopping: Cancellation) -> QueryResult:
         files = [r for r in request.relations if r.kind == "arrow_file" and r.name == "hits"]
         with pa.memory_map(files[0].paths[0]) as file:
             self.table = pa.ipc.open_file(file).read_all()
-        return super().run(request, stopping, user)
+        return super().run(request, user, stopping)
 
 
 def test_a_view_beside_a_stream_is_read_as_it_was_answered(
@@ -142,6 +184,15 @@ def test_rows_are_cut_at_the_limit(
     assert len(questions.answer("SELECT * FROM clicks").rows) == 5
 
 
+@pytest.mark.parametrize("name", ["clicks", "hits"])
+def test_a_column_that_is_grouped_by_is_a_key_of_the_answer(
+    questions: QueryService, told: Told, name: str
+) -> None:
+    told.result = QueryResult([ResultColumn("n", "INT"), ResultColumn("c", "BIGINT")], [[1, 2]])
+    answer = questions.answer(f"SELECT n, count(*) AS c FROM {name} GROUP BY n")
+    assert [info.key for info in answer.columns.values()] == [True, False]
+
+
 def test_a_query_takes_its_turn_as_its_users(questions: QueryService, told: Told) -> None:
     for user in ("ada", "bob"):
         questions.answer("SELECT * FROM clicks", caller=replace(OWNER, user=user))
@@ -165,7 +216,7 @@ def test_a_query_on_spark_is_stopped_by_its_id(
         stopping.check()
 
     monkeypatch.setattr(told, "during", during)
-    with pytest.raises(Cancelled, match="was stopped before it was answered"):
+    with pytest.raises(Cancelled, match="was cancelled before it completed"):
         questions.answer("SELECT * FROM clicks", id="q1")
     assert not questions.cancel("q1")
 

@@ -137,5 +137,5 @@ def test_rules_on_a_carried_stream_cannot_be_rehearsed(spark: Any, tmp_path: Pat
     text = """CREATE STREAM counted AS SELECT type, ts,
         row_number() OVER (PARTITION BY type ORDER BY ts) AS n FROM calls;
       CREATE RULES directions ON counted RULE first_one WHEN n = 1 THEN SET first = true;"""
-    with pytest.raises(Unsupported, match="read a stream that is carried"):
+    with pytest.raises(Unsupported, match="they read a stateful stream"):
         rehearsed(spark, tmp_path, text)

@@ -63,7 +63,7 @@ def test_rules_say_their_state_and_numbers(book: LocalRuleService) -> None:
     with pytest.raises(NotFound) as unknown:
         book.rule("fast")
     assert (unknown.value.message, unknown.value.hint) == (
-        "there is no rule 'fast'", "there are: slow.",
+        "there is no rule 'fast'", "available rules: slow.",
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def test_rule_of_the_files_is_neither_replaced_nor_removed(book: LocalRuleServic
 
 @pytest.mark.parametrize("text", ["CREATE STREAM s (x INT)", f"{OTHER}; CREATE STREAM s (x INT)"])
 def test_only_rules_can_be_added(text: str, book: LocalRuleService) -> None:
-    with pytest.raises(BadDefinition, match="only CREATE RULE can be added to a project"):
+    with pytest.raises(BadDefinition, match="only CREATE RULE statements are accepted"):
         book.add(text, "bob")
 
 
@@ -117,7 +117,7 @@ def test_alert_is_acknowledged_with_a_note(book: LocalRuleService, bench: RuleBe
     assert book.alerts(AlertFilter(rule="nothing")) == Alerts([], 0, [])
     with pytest.raises(NotFound, match="there is no alert 'zz'"):
         book.alert("zz")
-    with pytest.raises(NotFound, match="several alerts begin with ''"):
+    with pytest.raises(NotFound, match="more than one alert id begins with ''"):
         book.alert("")
 
 
@@ -149,7 +149,7 @@ def test_mute_is_taken_back_by_its_values_or_with_all_others(
     with pytest.raises(NotFound) as refused:
         book.unmute("slow", {"user": "cid"})
     assert (refused.value.message, refused.value.hint) == (
-        "rule 'slow' is not muted for these keys", "its mutes are: user=ann; the whole rule.",
+        "rule 'slow' is not muted for these keys", "active mutes: user=ann; the whole rule.",
     )  # fmt: skip
     assert book.unmute("slow", {"user": "ann"}) == [ann]
     assert book.rule("slow").mutes == [whole]

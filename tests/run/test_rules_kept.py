@@ -18,6 +18,7 @@ from headrace.run.lock import RunLock
 from headrace.run.offline import Offline
 
 from .stopped import make_stopped
+from .test_instance import Idle
 
 RULE = "CREATE RULE slow AS SELECT page, ms FROM clicks WHERE ms > 50"
 
@@ -65,7 +66,7 @@ def test_rule_that_is_also_in_the_files_is_refused_at_the_start(project: Project
     (project.folder / "more.sql").write_text(RULE)
     with pytest.raises(BadDefinition) as refused:
         offline(load_project(project.folder), lambda s: s)
-    assert refused.value.detail == "the files' definition is at more.sql:1."
+    assert refused.value.detail == "the definition in the files is at more.sql:1."
     (project.folder / "more.sql").unlink()
     offline(load_project(project.folder), lambda s: s.rule_service.remove("slow", "ann"))
 
@@ -101,13 +102,15 @@ def test_what_ran_before_runs_again_when_a_redeploy_fails(
         before = instance.deployed()
         monkeypatch.setattr("headrace.run.instance.compile_with", lambda spark, project: before)
 
-        def redeploy(context: Any, project: Project, plan: Any, change: Any) -> Any:
+        def redeploy(context: Any, project: Project, *_: object) -> Any:
             done.append(sorted(project.rules))
             if project.rules:
                 raise OSError("no room")
             return running
 
-        running = SimpleNamespace(plan=before, redeploy=redeploy, stop=lambda: None)
+        running = SimpleNamespace(
+            plan=before, redeploy=redeploy, stop=lambda: None, schedule=Idle()
+        )
         instance.deployment = cast(Deployment, running)
         with pytest.raises(OSError, match="no room"):
             instance.rule_service.add(RULE, "ann")

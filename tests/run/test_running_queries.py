@@ -21,7 +21,7 @@ def test_an_id_is_used_once_at_a_time() -> None:
     running = RunningQueries()
     with (
         running.registered("a", "ann"),
-        pytest.raises(BadRequest, match="id 'a' is running"),
+        pytest.raises(BadRequest, match="id 'a' is already running"),
         running.registered("a", "ann"),
     ):
         pass

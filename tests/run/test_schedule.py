@@ -19,6 +19,7 @@ from headrace.core import worker
 from headrace.core.errors import DiskFull, Fenced, HeadraceError, NotFound
 from headrace.core.position import Position
 from headrace.core.time import SECOND
+from headrace.core.watchdog import Watchdog
 from headrace.define.settings import ArchiveSettings, BatchSettings, Settings
 from headrace.run import schedule as module
 from headrace.run.schedule import TIDY_US, Schedule
@@ -179,7 +180,7 @@ def test_the_ledger_is_tidied_and_says_if_it_cannot_be(bench: Bench) -> None:
     bench.start()
     bench.pass_s(TIDY_US / SECOND)
     said = [one.message for one in bench.schedule.problems]
-    assert (ledger.times, said) == (1, ["the ledger was not tidied: the disk is full"])
+    assert (ledger.times, said) == (1, ["removing old alerts failed: the disk is full"])
     ledger.fails = False
     bench.pass_s(TIDY_US / SECOND)
     assert (ledger.times, bench.schedule.problems) == (2, [])
@@ -211,6 +212,16 @@ def test_a_table_that_cannot_be_reloaded_is_its_own_problem_until_it_can(bench: 
     tables.fails = False
     bench.pass_s(SETTINGS.tables.interval_us / SECOND)
     assert bench.schedule.problems == []
+
+
+def test_the_reload_of_a_table_is_watched(bench: Bench) -> None:
+    watchdog, suspects = Watchdog(), list[str]()
+    tables: Any = SimpleNamespace(tables={"sections": None})
+    tables.reload = lambda name: suspects.extend(watchdog.suspects)
+    bench.schedule.tables, bench.schedule._watchdog = tables, watchdog
+    bench.start()
+    bench.pass_s(SETTINGS.tables.interval_us / SECOND)
+    assert suspects == ["the reload of table 'sections'"]
 
 
 def test_what_is_not_deployed_any_more_has_no_problems(bench: Bench) -> None:
@@ -255,7 +266,7 @@ def test_a_failing_step_is_reported_once_and_the_others_go_on(bench: Bench) -> N
     bench.start()
     bench.pass_s(5)
     bench.pass_s(5)
-    sentence = "archive of stream 'a' failed: the disk is full"
+    sentence = "the archive step of stream 'a' failed: the disk is full"
     assert said(bench) == {("flow", "a", "archive"): sentence}
     assert bench.reports == [("problem", {"message": sentence})]
     assert bench.streams["a"].times("archive") == bench.streams["b"].times("archive") == 3
@@ -267,7 +278,7 @@ def test_a_failing_step_is_reported_once_and_the_others_go_on(bench: Bench) -> N
 def test_an_error_that_nobody_expected_is_one_line(bench: Bench) -> None:
     bench.streams["b"].fails["archive"] = ValueError("first line\nsecond line")
     bench.start()
-    problem = "archive of stream 'b' failed: ValueError: first line"
+    problem = "the archive step of stream 'b' failed: ValueError: first line"
     assert said(bench) == {("flow", "b", "archive"): problem}
 
 

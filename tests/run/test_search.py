@@ -63,7 +63,9 @@ ALL = [
 def test_the_newest_come_first_from_the_log_and_then_from_the_master(offline: Offline) -> None:
     whole = search(offline, EventsRequest("Clicks"))
     assert places(whole.events) == ALL
-    assert (whole.next, whole.scanned) == (None, 11)
+    assert (whole.next, whole.scanned, whole.total) == (None, 11, 11)
+    page = search(offline, EventsRequest("clicks", limit=1, partition=1))
+    assert (page.scanned, page.total) == (1, 4)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4, 7])
@@ -145,7 +147,8 @@ REFUSED = {
     "'x' is not a position of 'clicks'": {"before": "x"},
     "'soon' is not a timestamp": {"since": "soon"},
     "stream 'clicks' has no key, so it cannot be searched by key": {"key": "ann"},
-    "'ten' is not a BIGINT, which 'ms' is": {"fields": ["ms:ten"]},
+    "'ten' is not a valid BIGINT, the type of 'ms'": {"fields": ["ms:ten"]},
+    "'99999999999999999999' is not a valid BIGINT": {"fields": ["ms:" + "9" * 20]},
 }
 
 
@@ -208,6 +211,6 @@ def test_a_computed_column_is_searched_and_shown_where_duckdb_can_compute_it(
     with pytest.raises(BadRequest) as caught:
         search(offline, EventsRequest("clicks", fields=["Sound:A000"]))
     assert caught.value.message == (
-        "events cannot be searched by 'sound', which only Spark can compute"
+        "events cannot be searched by 'sound': only Spark can compute this column"
     )
-    assert caught.value.hint == "use a query over the stream."
+    assert caught.value.hint == "query the stream with SQL instead."

@@ -220,7 +220,7 @@ def test_a_pane_whose_id_another_event_has_is_sent_again_with_a_new_id(
     again = sinks(bench, tmp_path, sql, submit=submit)
     again.drain()
     assert again.problems["sink", "s", "delivery"] == (
-        "sink 's' failed: stream 'told' has other events with the ids of 1 panes"
+        "sink 's' failed: stream 'told' already has other events with the ids of 1 panes"
     )
     again.drain()
     assert again.problems == {}

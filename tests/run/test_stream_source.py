@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from serving.bench import CLICKS, Click, definitions, plan_of
 
-from headrace.api.client import Remote
+from headrace.api.client import RemoteService
 from headrace.compile.stream_subscription import SubscribedStream, subscribed_stream
 from headrace.core.errors import BadQuery, LimitReached, NotFound
 from headrace.core.position import Position, PositionRange
@@ -39,7 +40,7 @@ def project(tmp_path: Path) -> Project:
     return make_stopped(tmp_path / "project")
 
 
-def no_spark(request: QueryRequest) -> QueryResult:
+def no_spark(request: QueryRequest, user: str) -> QueryResult:
     raise AssertionError("Spark was asked")
 
 
@@ -96,7 +97,7 @@ class Running:
         assert httpx.post(url, content=body, headers=who).status_code == 200
 
     def hear(self, text: str, after: str | None = None, many: int = 2) -> list[SubscriptionEvent]:
-        with Remote(self.url, self.token) as remote:
+        with RemoteService(self.url, self.token) as remote:
             hearing = remote.subscribe(f"SUBSCRIBE TO {text}", after)
             found = [hearing.poll()[0] for _ in range(many)]
             hearing.close()
@@ -131,7 +132,7 @@ def test_a_position_from_far_back_is_heard_from_the_master(running: Running) -> 
 
 
 def test_without_a_position_it_begins_now(running: Running) -> None:
-    with Remote(running.url, running.token) as remote:
+    with RemoteService(running.url, running.token) as remote:
         hearing = remote.subscribe("SUBSCRIBE TO clicks")
         assert hearing.poll() == [SubscriptionEvent("position", {}, "5,5")]
         running.send(Click("/z", "zoe", 200))
@@ -140,11 +141,11 @@ def test_without_a_position_it_begins_now(running: Running) -> None:
 
 
 def test_what_is_wrong_is_told_before_anything_is_heard(running: Running) -> None:
-    with pytest.raises(BadQuery, match="is beyond the end of stream 'clicks', which is 5,5"):
+    with pytest.raises(BadQuery, match="is beyond the end of stream 'clicks' at 5,5"):
         running.hear("clicks", "6,5")
     with pytest.raises(NotFound, match="there is no view or stream 'clacks'"):
         running.hear("clacks")
-    with pytest.raises(BadQuery, match="EMIT is for views, and 'clicks' is a stream"):
+    with pytest.raises(BadQuery, match="EMIT requires a view; 'clicks' is a stream"):
         running.hear("clicks EMIT CHANGES")
 
 
@@ -156,16 +157,19 @@ class Told:
 
     def __init__(self, *answers: list[list[Any]] | None) -> None:
         self.answers, self.asked = list(answers), []  # type: ignore[var-annotated]
+        self.user = ""
 
-    def __call__(self, request: QueryRequest) -> QueryResult:
+    def __call__(self, request: QueryRequest, user: str) -> QueryResult:
         self.asked.append(request)
+        self.user = user
         rows = self.answers.pop(0) if self.answers else []
         columns = [ResultColumn(n, "x") for n in ("user", "_partition", "_offset", "_late")]
         return QueryResult(columns, rows or [], truncated=rows is None)
 
 
 def opened(project: Project, told: Told, condition: str = "ms > 1", more: str = "") -> SparkSource:
-    source = StreamSources(project, told)(known(condition, more))
+    wanted = msgspec.structs.replace(known(condition, more), user="ada")
+    source = StreamSources(project, told)(wanted)
     assert isinstance(source, SparkSource)
     return source
 
@@ -174,6 +178,7 @@ def test_a_condition_is_asked_of_no_events_first(project: Project) -> None:
     told = Told()
     opened(project, told)
     (request,) = told.asked
+    assert told.user == "ada"
     assert request.sql == "SELECT * FROM `clicks` WHERE ms > 1"
     stored, stream = request.relations
     assert (stored.kind, stored.hidden) == ("arrow_file", True)
@@ -212,4 +217,4 @@ def test_an_event_that_no_answer_can_hold_is_a_limit(project: Project) -> None:
     source = opened(project, Told([], *[None] * 9))
     with pytest.raises(LimitReached) as refused:
         source.read(WHOLE)
-    assert refused.value.message == "an event of stream 'clicks' has more than 0 rows"
+    assert refused.value.message == "an event of stream 'clicks' produced more than 0 rows"

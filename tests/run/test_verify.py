@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +67,7 @@ def test_a_damaged_file_of_the_master_is_named_and_repaired(project: Project) ->
     assert (code, said["ok"]) == (1, False)
     (damage,) = said["damages"]
     assert damage["path"] == str(path)
-    assert damage["problem"] == "its bytes have changed"
+    assert damage["problem"] == "its checksum does not match"
     assert (damage["stream"], damage["partition"], damage["repaired"]) == ("clicks", 0, False)
     assert damage["offsets"][0] == 0
     code, said = say(project, "--repair")
@@ -98,7 +100,7 @@ def test_without_a_store_nothing_is_repaired(project: Project) -> None:
     flip(str(master_file(project)), 100)
     (damage,) = repaired(project).damages
     assert damage.problem == (
-        "its bytes have changed; not repaired: the store has no deployed plan of the stream"
+        "its checksum does not match; not repaired: the store has no deployed plan of the stream"
     )
     assert not damage.repaired
 
@@ -122,6 +124,26 @@ def test_a_damaged_database_is_named(project: Project, name: str) -> None:
     data[4096:] = bytes(byte ^ 0xFF for byte in data[4096:])
     path.write_bytes(data)
     assert [damage.path for damage in verify(Layout.of(project)).damages] == [str(path)]
+
+
+def test_a_damaged_row_of_the_store_is_named(project: Project) -> None:
+    path = Layout.of(project).store.path
+    with closing(sqlite3.connect(path)) as db, db:
+        [(id, rows)] = db.execute("SELECT id, rows FROM _runs ORDER BY id LIMIT 1").fetchall()
+        flipped = bytes([rows[0] ^ 1]) + rows[1:]
+        db.execute("UPDATE _runs SET rows = ? WHERE id = ?", (flipped, id))
+    (damage,) = verify(Layout.of(project)).damages
+    assert (damage.part, damage.path) == ("store", str(path))
+    assert damage.problem.startswith("the store is damaged: the checksum of a run of '")
+
+
+def test_a_damaged_commit_of_the_master_is_named_once(project: Project) -> None:
+    log = Layout.of(project).master("clicks") / "_delta_log"
+    newest = max(log.glob("*.json"))
+    newest.write_text(newest.read_text().replace('"appId":"high-0"', '"appId":"high-1"'))
+    (damage,) = verify(Layout.of(project)).damages
+    assert (damage.part, damage.path, damage.stream) == ("master", str(log), "clicks")
+    assert "highest event times does not match" in damage.problem
 
 
 @pytest.mark.parametrize("mark", OLD_MARKS)
@@ -167,6 +189,6 @@ def test_a_damaged_master_is_no_answer(project: Project) -> None:
     """The audit reads the master with another engine, and refuses what an answer may not use."""
     flip(str(master_file(project)), 100)
     service = Offline(project)
-    with pytest.raises(Exception, match="is damaged: its bytes have changed"):
+    with pytest.raises(Exception, match="is damaged: its checksum does not match"):
         service.audit(None)
     service.close()

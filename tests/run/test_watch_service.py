@@ -125,11 +125,11 @@ def test_a_watch_that_was_added_can_be_removed(book: LocalWatchService) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("CREATE VIEW v AS SELECT 1", "only CREATE WATCH can be added to a project here"),
+        ("CREATE VIEW v AS SELECT 1", "only CREATE WATCH statements are accepted here"),
         (watch("hits", 5, ENDLESS), "duplicate name 'hits': it is defined at bench.sql:4"),
         (
             watch("w", 5, "UNTIL '2020-01-01'"),
-            "watch 'w' ends at 2020-01-01T00:00:00Z, which has passed",
+            "the end of watch 'w' is in the past: 2020-01-01T00:00:00Z",
         ),
         (
             watch("w", 5, ENDLESS, "NOTIFY STREAM nowhere"),
@@ -141,7 +141,7 @@ def test_a_watch_that_was_added_can_be_removed(book: LocalWatchService) -> None:
         ),
         (
             watch("w", 5, ENDLESS, "NOTIFY 'https://elsewhere.example/'"),
-            "watch 'w' notifies host 'elsewhere.example', which notify.hosts does not name",
+            "watch 'w' notifies host 'elsewhere.example', which is not listed in notify.hosts",
         ),
     ],
 )

@@ -15,14 +15,21 @@ import sys
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+from msgspec.json import encode
 
 from headrace.access.access import Access
 from headrace.access.audit_log import Actor
 from headrace.access.file import USERS
 from headrace.access.token import TokenRequest
+from headrace.api.resources.catalog import CatalogRequest
+from headrace.api.resources.rows import ViewRequest
+from headrace.define.project import load_project
 from headrace.log.embedded.description import LOG
 from headrace.master.version import MASTER
 from headrace.run.job import Names
+from headrace.run.offline import Offline
 from headrace.server.database import DOMAIN, DomainDatabase
 from headrace.server.records import RUNNING, Job, add_version, write_job
 from headrace.server.resources import JobResources
@@ -41,6 +48,33 @@ CREATE STREAM clicks (
 CREATE VIEW pages AS
 SELECT url, count(*) AS hits, count(DISTINCT user) AS users, max(ms) AS slowest, sum(price) AS paid
 FROM clicks GROUP BY url;
+
+CREATE TABLE sections (url STRING, section STRING) USING csv LOCATION 'sections.csv';
+
+CREATE VIEW hours AS
+SELECT window(ts, '1 hour', '30 minutes') AS hour, count(*) AS hits,
+  approx_count_distinct(user) AS users FROM clicks GROUP BY window(ts, '1 hour', '30 minutes');
+
+CREATE VIEW visits AS
+SELECT user, session_window(ts, '5 minutes') AS visit, count(*) AS hits,
+  collect_list(url, 3) AS urls FROM clicks GROUP BY user, session_window(ts, '5 minutes');
+
+CREATE VIEW by_section AS
+SELECT s.section, count(*) AS hits FROM clicks c JOIN sections s ON c.url = s.url
+GROUP BY s.section;
+
+CREATE VIEW pairs AS
+SELECT user, count_window(2) AS pair, count(*) AS hits FROM clicks GROUP BY user, count_window(2);
+
+CREATE STREAM returns AS
+SELECT * FROM clicks MATCH_RECOGNIZE (PARTITION BY user ORDER BY ts
+  MEASURES first.url AS began, again.url AS ended PATTERN (first again) WITHIN INTERVAL 10 MINUTES);
+
+CREATE VIEW returned AS SELECT began, ended, count(*) AS n FROM returns GROUP BY began, ended;
+
+CREATE SINK paid FROM pages INTO FILE 'pages.ndjson';
+
+CREATE WATCH dear AS SELECT * FROM clicks WHERE price > 100 UNTIL '2100-01-01';
 
 CREATE RULE slow AS SELECT user, url, ms FROM clicks WHERE ms > 400 SEVERITY 'high';
 """
@@ -65,6 +99,7 @@ def make_project(folder: Path) -> None:
     folder.mkdir()
     (folder / "headrace.toml").write_text(SETTINGS)
     (folder / "shop.sql").write_text(DEFINITIONS)
+    (folder / "sections.csv").write_text("url,section\n/home,front\n/cart,shop\n")
     send(folder, ARCHIVED)
     headrace(folder, "run", "--until-idle", "--port", "0")
     send(folder, SENT_LATER)
@@ -74,6 +109,16 @@ def make_project(folder: Path) -> None:
     for scratch in ("work", "headrace.log", "run.json", "run.token", "lock"):
         path = state / scratch
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def answers_of(folder: Path) -> dict[str, Any]:
+    """The answers of all views of the project, which its later readers must give too."""
+    offline = Offline(load_project(folder))
+    try:
+        views = [view.name for view in offline.ask(CatalogRequest()).views]
+        return {view: json.loads(encode(offline.ask(ViewRequest(view)).rows)) for view in views}
+    finally:
+        offline.close()
 
 
 def send(folder: Path, events: list[dict[str, object]]) -> None:
@@ -111,9 +156,11 @@ def make() -> None:
     with TemporaryDirectory() as made:
         make_project(Path(made) / "project")
         make_server(Path(made) / "server")
+        answers = json.dumps(answers_of(Path(made) / "project"), indent=1)
+        (Path(made) / "answers.json").write_text(answers)
         target = HERE / f"state-{'-'.join(str(format.newest) for format in FORMATS)}.tar.xz"
         with tarfile.open(target, "x:xz") as archive:
-            for name in ("project", "server"):
+            for name in ("project", "server", "answers.json"):
                 archive.add(Path(made) / name, name, filter=_anybody)
     print(f"{target}: {target.stat().st_size:,} bytes")
 

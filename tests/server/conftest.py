@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -86,6 +87,18 @@ class Site:
 
     def state(self, name: str = "shop") -> Path:
         return self.context.home.state(name).state
+
+    def set_status(self, state: str, *problems: str, name: str = "shop") -> None:
+        """Let a job have this status of its own; a problem is bad if the state is degraded."""
+        level = "bad" if state == "degraded" else "warn"
+        found = [
+            {"kind": "flow", "name": "clicks", "what": str(n), "message": said, "level": level}
+            for n, said in enumerate(problems)
+        ]
+        reason = "; ".join(problems) if level == "bad" else ""
+        self.state(name).mkdir(parents=True, exist_ok=True)
+        status = {"state": state, "reason": reason, "problems": found}
+        (self.state(name) / "status").write_text(json.dumps(status))
 
     def starts(self, name: str = "shop") -> list[list[str]]:
         """Of each start so far: pid, turn, version."""

@@ -9,7 +9,8 @@ hang       answer until the file `hang` is in the state's folder, then never
 mute       take the lock and announce nothing
 stubborn   serve, and do not stop when told to
 linger     serve, free the lock when told to stop, and stay
-late       serve for a moment after it was asked whether it is ready, then die
+late       serve for a moment after its status was requested, then die
+The file `status` in the folder of the state has its status, if it is not well.
 """
 
 from __future__ import annotations
@@ -57,10 +58,16 @@ class Answers(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         while (self.state / "hang").is_file():
             time.sleep(0.05)
-        if self.how == "late" and self.path == "/readyz":
-            threading.Timer(0.3, lambda: os._exit(7)).start()
         said = {"pid": os.getpid(), "path": self.path, "said": self.headers["Authorization"]}
+        if self.path == "/v1/status":
+            said |= self._status()
+            if self.how == "late":
+                threading.Timer(0.3, lambda: os._exit(7)).start()
         self._say(said, 403 if self.path.endswith("/forbidden") else 200)
+
+    def _status(self) -> dict[str, object]:
+        path = self.state / "status"
+        return json.loads(path.read_text()) if path.is_file() else {"state": "running"}
 
     def do_POST(self) -> None:
         data = self.rfile.read(int(self.headers["Content-Length"]))

@@ -13,7 +13,7 @@ from run.waiting import wait
 from headrace.core.errors import EngineFailed, LimitReached, Unavailable, UnknownName
 from headrace.core.time import SECOND
 from headrace.run.job import Names
-from headrace.server.checking import Checker
+from headrace.server.checking import ProjectChecker
 
 pytestmark = pytest.mark.process
 
@@ -24,20 +24,22 @@ def said(code: str) -> list[str]:
 
 def test_names_come_back() -> None:
     code = """print('warning'); print('{"names": {"views": ["v"]}}')"""
-    assert Checker().check(said(code), 60 * SECOND) == Names(views=["v"])
+    assert ProjectChecker().check(said(code), 60 * SECOND) == Names(views=["v"])
 
 
 def test_an_error_comes_back_as_the_compiler_had_it() -> None:
     fields = '{"condition":"UnknownName","message":"m","detail":null,"hint":"h","origin":"a.sql:3"}'
     with pytest.raises(UnknownName) as raised:
-        Checker().check(said(f"print('{{\"error\": {fields}}}'); raise SystemExit(1)"), 60 * SECOND)
+        ProjectChecker().check(
+            said(f"print('{{\"error\": {fields}}}'); raise SystemExit(1)"), 60 * SECOND
+        )
     assert (raised.value.message, raised.value.hint, raised.value.origin) == ("m", "h", "a.sql:3")
 
 
 def test_a_check_that_says_nothing_failed_with_what_it_printed() -> None:
     with pytest.raises(EngineFailed) as raised:
-        Checker().check(said("import sys; sys.exit('no memory')"), 60 * SECOND)
-    assert raised.value.message == "the check of the project ended without a result"
+        ProjectChecker().check(said("import sys; sys.exit('no memory')"), 60 * SECOND)
+    assert raised.value.message == "the project check exited without a result"
     assert raised.value.detail == "no memory"
 
 
@@ -45,14 +47,14 @@ def test_a_check_that_takes_too_long_is_killed_with_all_that_it_started(tmp_path
     inner = f"import os,time; open('{tmp_path}/pid','w').write(str(os.getpid())); time.sleep(600)"
     code = f"import subprocess,sys; subprocess.run([sys.executable,'-S','-c',{inner!r}])"
     with pytest.raises(LimitReached) as raised:
-        Checker().check(said(code), 5 * SECOND)
-    assert raised.value.message == "the check of the project took more than 5 s"
+        ProjectChecker().check(said(code), 5 * SECOND)
+    assert raised.value.message == "the project check timed out after 5 seconds"
     pid = int((tmp_path / "pid").read_text())
     wait(lambda: not _runs(pid))
 
 
 def test_a_server_that_stops_breaks_a_check_off_and_says_so(tmp_path: Path) -> None:
-    checker, raised = Checker(), []
+    checker, raised = ProjectChecker(), []
     code = f"import time; open('{tmp_path}/begun','w'); time.sleep(600)"
 
     def checked() -> None:
@@ -68,7 +70,7 @@ def test_a_server_that_stops_breaks_a_check_off_and_says_so(tmp_path: Path) -> N
     for thread in threads:
         thread.join(60)
     assert [error.message for error in raised] == [
-        "the server is stopping, and the project was not checked"
+        "the server is shutting down, and the project was not checked"
     ] * 2
     assert raised[0].hint == "retry when the server is running again."
 

@@ -44,11 +44,12 @@ def test_it_is_given_up_with_how_often_and_why_and_where_to_look() -> None:
     deaths = [ill(second) for second in range(8)]
     assert failure_after(deaths[:7], SETTINGS, "run.log") is None
     assert failure_after(deaths, SETTINGS, "run.log") == (
-        "its process died 8 times in 7 s, last because it was killed by SIGKILL; its log is run.log"
+        "the process died 8 times in 7 s, most recently because it was killed by SIGKILL; "
+        "its log is run.log"
     )
     once = SuperviseSettings(deaths_max=1)
     assert str(failure_after(deaths[:1], once, "x")).startswith(
-        "its process died once, last because"
+        "the process died once, most recently because"
     )
 
 

@@ -151,14 +151,14 @@ def test_a_job_that_does_not_fit_is_refused_before_it_is_checked(
     site = make_site(ServerCapacity(3, 8 << 30))
     site.submit(cores=2)
     with pytest.raises(
-        Conflict, match=r"the job needs 2 cores and 2\.0 GiB, and 1 core and 6\.0 GiB"
+        Conflict, match=r"the job requests 2 cores and 2\.0 GiB, but only 1 core and 6\.0 GiB"
     ):
         site.submit("bank", cores=2)
-    with pytest.raises(Conflict, match="the job needs 4 cores"):
+    with pytest.raises(Conflict, match="the job requests 4 cores"):
         apply(site, "CREATE VIEW BROKEN", cores=4)
     site.switch("pause")
     site.submit("bank", cores=2)
-    with pytest.raises(Conflict, match="the job needs 2 cores"):
+    with pytest.raises(Conflict, match="the job requests 2 cores"):
         site.switch("resume")
     with site.context.database.read() as db:
         assert [(job.name, job.desired) for job in jobs(db)] == [

@@ -12,6 +12,7 @@ import pytest
 from run.waiting import wait
 
 from headrace.core.time import HOUR, now_us
+from headrace.define.layout import Layout
 from headrace.run.lock import holder
 from headrace.server import job_supervisor
 from headrace.server.commands import Command
@@ -44,6 +45,45 @@ def test_a_submitted_job_runs_in_a_session_of_its_own_with_its_place(site: Site)
     assert (found.pid, found.turn) == (pid, 1)
 
 
+def test_a_job_says_itself_whether_it_is_well(site: Site) -> None:
+    site.submit()
+    pid = running(site)
+    site.set_status("degraded", "every epoch fails", "a sink fails")
+    wait(lambda: site.snapshot().state == "degraded")
+    found = site.snapshot()
+    assert (found.reason, found.problems) == ("every epoch fails; a sink fails", 2)
+    site.set_status("running", "events wait")
+    wait(lambda: site.snapshot().state == "running")
+    assert (site.snapshot().reason, site.snapshot().problems) == ("events wait", 1)
+    site.set_status("no such state")
+    wait(lambda: site.snapshot().reason.startswith("its status is not available: "))
+    assert (site.snapshot().state, site.snapshot().pid) == ("degraded", pid)
+
+
+def test_a_job_is_starting_for_as_long_as_it_says_so(site: Site) -> None:
+    site.set_status("starting", "Spark is starting")
+    site.submit()
+    wait(lambda: site.snapshot().reason == "Spark is starting")
+    assert site.snapshot().state == "starting"
+    site.set_status("running")
+    running(site)
+
+
+def test_a_job_that_cannot_be_checked_is_not_said_to_be_running(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(layout: Layout) -> None:
+        raise PermissionError("this user may not read the lock")
+
+    site.submit()
+    running(site)
+    monkeypatch.setattr(job_supervisor, "holder", unreadable)
+    wait(lambda: "this user may not read the lock" in site.snapshot().reason)
+    assert site.snapshot().state == "degraded"
+    monkeypatch.undo()
+    running(site)
+
+
 def test_a_job_that_is_killed_comes_back_and_no_other_job_is_touched(site: Site) -> None:
     site.submit("shop")
     site.submit("bank")
@@ -61,9 +101,9 @@ def test_a_job_that_dies_at_once_is_given_up_with_its_last_sentence(site: Site) 
     site.submit(behaviour="fail")
     wait(lambda: site.snapshot().state == "failed")
     log = site.context.home.log("shop")
-    assert site.snapshot().reason.startswith("its process died 3 times in ")
+    assert site.snapshot().reason.startswith("the process died 3 times in ")
     assert site.snapshot().reason.endswith(
-        f" s, last because BadSetting: no such port; its log is {log}"
+        f" s, most recently because BadSetting: no such port; its log is {log}"
     )
     assert len(site.starts()) == 3
 

@@ -53,13 +53,18 @@ def test_jobs_are_counted_by_state_and_each_is_told() -> None:
         JobMetrics("shop", "running", 0.5),
         JobMetrics("bank", "paused"),
         JobMetrics("web", "cancelled"),
+        JobMetrics("mill", "degraded", 0.5, problems=2),
     ]
     found = numbers(exposition(jobs).decode())
     states = {key[1]: many for key, many in found.items() if key[0] == "headrace_jobs"}
     assert (states["running"], states["paused"], states["failed"]) == (1, 1, 0)
-    assert len(states) == 8
+    assert states["degraded"] == 1
+    assert len(states) == 9
     assert found["headrace_job_running", "shop"] == 1
     assert found["headrace_job_running", "bank"] == 0
+    assert found["headrace_job_running", "mill"] == 1, "it answers and takes events"
+    assert found["headrace_job_problems", "mill"] == 2
+    assert ("headrace_job_problems", "bank") not in found, "it has no process"
     assert ("headrace_job_running", "web") not in found, "nobody waits for it"
     assert found["headrace_job_heartbeat_age_seconds", "shop"] == 0.5
     assert ("headrace_job_heartbeat_age_seconds", "bank") not in found, "it has no process"

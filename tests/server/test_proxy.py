@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,10 +26,12 @@ from headrace.access.delegation import (
     request_line,
     response_signature,
 )
+from headrace.access.operation import Operation
 from headrace.api.app import secured_app
 from headrace.api.authentication import request_target
 from headrace.api.server import AppServer
-from headrace.core.errors import NotFound
+from headrace.core.errors import NotFound, Unavailable
+from headrace.core.problems import Problem
 from headrace.core.time import SECOND, now_us
 from headrace.define.settings import HttpSettings
 from headrace.server import proxy as proxy_module
@@ -46,6 +49,7 @@ class Job(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     go = threading.Semaphore(0)
+    status = 200, b""
 
     def end_headers(self) -> None:
         """As a job answers; one that was put in its place has no key."""
@@ -65,6 +69,12 @@ class Job(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(b"the beginning")
             self.close_connection = True
+        elif self.path == "/v1/status":
+            code, data = self.status
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
         elif self.path == "/gone":
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
@@ -289,9 +299,45 @@ def test_a_question_without_an_answer_can_be_asked_elsewhere_and_a_change_is_tol
 
 def test_a_heart_is_heard_where_something_answers(line: JobProxy, job: str) -> None:
     assert line.alive(job)
-    assert line.ready(job) == (True, "")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
         assert not line.alive(nobody)
-        assert line.ready(nobody) == (False, "it is starting")
+        with pytest.raises(Unavailable, match="it did not respond"):
+            line.health("shop", nobody, KEY)
+
+
+def test_the_health_of_a_job_is_that_of_its_own_status(
+    line: JobProxy, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = Problem("speed", "clicks", "waiting", "events wait", "warn")
+    said = {"name": "shop", "state": "running", "reason": "", "problems": [late], "streams": []}
+    monkeypatch.setattr(Job, "status", (200, msgspec.json.encode(said)))
+    found = line.health("shop", job, KEY)
+    assert (found.state, found.problems, found.explanation) == ("running", [late], "events wait")
+    token = SEEN[-1]["authorization"].removeprefix(f"{DELEGATED_SCHEME} ")
+    caller = read_delegated_token(token, "GET /v1/status", KEY, now_us())
+    assert caller.allows(Operation.READ, caller.whole_job)
+    assert not caller.allows(Operation.DEFINE, caller.whole_job)
+
+
+@pytest.mark.parametrize(
+    ("status", "key", "said"),
+    [
+        ((503, msgspec.json.encode(Unavailable("the store is away").as_dict())), KEY, "the store"),
+        ((500, b"no JSON"), KEY, "it responded with status 500"),
+        ((200, b"{}"), KEY, "the response is not a status"),
+        ((200, b'{"state": "running"}'), b"x" * KEY_BYTES, "it did not respond"),
+    ],
+)
+def test_a_job_that_does_not_say_how_it_is_is_not_taken_to_be_well(
+    line: JobProxy,
+    job: str,
+    monkeypatch: pytest.MonkeyPatch,
+    status: tuple[int, bytes],
+    key: bytes,
+    said: str,
+) -> None:
+    monkeypatch.setattr(Job, "status", status)
+    with pytest.raises(Unavailable, match=said):
+        line.health("shop", job, key)

@@ -88,7 +88,7 @@ def test_versions_are_kept_the_newest_first(database: DomainDatabase) -> None:
             read_version(db, "shop", 3)
     assert (raised.value.message, raised.value.hint) == (
         "job 'shop' has no version 3",
-        "there are: 1, 2.",
+        "available versions: 1, 2.",
     )
 
 

@@ -30,7 +30,9 @@ def test_what_fits_is_let_in() -> None:
 
 def test_too_many_cores_are_refused_with_what_is_free() -> None:
     error = refusal(JobResources(3, "1g"), JobResources(2, "1g"))
-    assert error.message == "the job needs 3 cores and 1.0 GiB, and 2 cores and 7.0 GiB are free"
+    assert error.message == (
+        "the job requests 3 cores and 1.0 GiB, but only 2 cores and 7.0 GiB are free"
+    )
     assert error.detail == "the server has 4 cores and 8.0 GiB."
     assert error.hint == (
         "request less, pause or cancel another job, or raise [room] in server.toml."
@@ -39,20 +41,22 @@ def test_too_many_cores_are_refused_with_what_is_free() -> None:
 
 def test_too_much_memory_is_refused_also_where_more_is_taken_than_there_is() -> None:
     error = refusal(JobResources(1, "512m"), JobResources(9, "9g"))
-    assert error.message == "the job needs 1 core and 0.5 GiB, and 0 cores and 0.0 GiB are free"
+    assert error.message == (
+        "the job requests 1 core and 0.5 GiB, but only 0 cores and 0.0 GiB are free"
+    )
 
 
 def test_a_tag_that_the_server_lacks_is_named() -> None:
     error = refusal(JobResources(tags=["gpu", "ssd"]))
-    assert error.message == "the job requires a server with 'gpu', which this one does not have"
-    assert error.detail == "its tags are 'ssd'."
+    assert error.message == "the job requires tags that this server does not have: 'gpu'"
+    assert error.detail == "the server's tags are 'ssd'."
 
 
 def test_a_pool_must_be_one_of_the_servers() -> None:
     error = refusal(JobResources(pool="huge"))
     assert (error.message, error.detail) == (
         "there is no Spark pool 'huge'",
-        "the pools are 'big'.",
+        "available pools: 'big'.",
     )
 
 

@@ -191,7 +191,9 @@ def test_a_submission_that_is_none_is_refused(
 
 def test_a_place_that_is_not_there_is_refused(client: httpx.Client, site: Site) -> None:
     body = site.body()
-    assert "needs 99 cores" in refused(client.post("/v1/jobs?name=x&cores=99", content=body), 409)
+    assert "requests 99 cores" in refused(
+        client.post("/v1/jobs?name=x&cores=99", content=body), 409
+    )
     assert "'gpu'" in refused(client.post("/v1/jobs?name=x&tags=gpu", content=body), 409)
     assert "'no'" in refused(client.post("/v1/jobs?name=x&pool=no", content=body), 409)
     assert refused(client.post("/v1/jobs?name=x&memory=2", content=body), 400)
@@ -303,7 +305,7 @@ def test_what_a_job_refuses_is_in_the_servers_audit_log(client: httpx.Client, si
     assert answer.status_code == 403
     entry = client.get("/v1/audit-log?limit=1").json()["entries"][0]
     said = [entry[name] for name in ("user", "what", "object", "decision", "detail")]
-    assert said == ["ada", "alert", "job:shop", "refused", "the job refused it"]
+    assert said == ["ada", "alert", "job:shop", "refused", "the job refused the request"]
     assert entry["request"] == answer.headers["x-request-id"]
 
 

@@ -146,7 +146,7 @@ def test_one_server_serves_a_home(home: Home, servers: list[Killable]) -> None:
     with pytest.raises(AlreadyRunning) as raised:
         serve(home.folder, port=0, wait=lambda: None, command=stand_in)
     assert raised.value.message == (
-        f"a server of {home.folder} is already running at {servers[0].url}"
+        f"a server is already running in {home.folder}, at {servers[0].url}"
     )
     assert raised.value.hint == "use that server, or give another folder with --home."
 

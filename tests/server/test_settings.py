@@ -35,7 +35,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
     [
         ("[rooms]\n", "there is no setting 'rooms'"),
         ("[room]\ncore = 1\n", "there is no setting 'room.core'"),
-        ("room = 1\n", "[room] is a table of settings, not a value"),
+        ("room = 1\n", "[room] must be a table of settings, not a value"),
         ("[room]\ncores = -1\n", "room.cores must be at least 0, not -1"),
         ("[room\n", "server.toml cannot be read"),
     ],

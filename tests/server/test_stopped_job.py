@@ -86,6 +86,15 @@ def test_views_and_queries_over_views_are_answered(client: httpx.Client) -> None
     assert rows(client.get("/v1/views/hits?limit=1"))
 
 
+def test_answers_say_how_many_events_of_the_log_they_do_not_contain(client: httpx.Client) -> None:
+    answers = (
+        client.get("/v1/views/total"),
+        client.get("/v1/views/hits/late"),
+        client.post("/v1/sql", json={"sql": "SELECT * FROM total"}),
+    )
+    assert [answer.json()["as_of"]["clicks"].get("behind") for answer in answers] == [4, 4, 4]
+
+
 def test_the_status_says_that_it_is_on_its_way_back(client: httpx.Client) -> None:
     said = client.get("/v1/status").json()
     assert (said["state"], said["reason"]) == ("restarting", DIED.reason)
@@ -167,7 +176,7 @@ def test_a_job_that_is_not_coming_back_says_so_without_a_time(
     answer = client.post("/v1/streams/clicks/events", content=b"{}")
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, None)
     assert answer.json()["message"] == "job 'shop' is paused"
-    assert answer.json()["hint"] == "`headrace job show shop` says more."
+    assert answer.json()["hint"] == "see `headrace job show shop`."
 
 
 def test_a_job_that_is_stopping_for_good_is_not_waited_for(

@@ -215,7 +215,7 @@ def test_a_job_outlives_kills_of_its_process_and_of_its_server(
     (home.version("shop", 2) / "headrace.toml").write_text("name = 7")
     os.kill(swapped, signal.SIGKILL)
     wait(lambda: team.job("shop")["state"] == "failed", START_S)
-    assert f"its process died {DEATHS} times" in team.job("shop")["reason"]
+    assert f"the process died {DEATHS} times" in team.job("shop")["reason"]
     assert "because BadProject: headrace.toml does not" in team.job("shop")["reason"]
     assert starts(home, "shop") == 3 + DEATHS - 1
     assert team.http.post("/v1/jobs/shop/cancel").status_code == 200

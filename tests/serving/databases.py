@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,15 @@ def open_database(path: Path) -> Database:
 
 def open_store(path: Path, **options: Any) -> DatabaseStore:
     return opening.open_store(address_of(path), **options)
+
+
+def as_version_1(db: Any, state_tables: Iterable[str] = ()) -> None:
+    """Give a store the tables of version 1 of its format, which has no checksums."""
+    for table in ("_runs", "_table_rows"):
+        db.execute(f"ALTER TABLE {table} DROP COLUMN checksum")
+    for table in state_tables:
+        db.execute(f"ALTER TABLE {table} DROP COLUMN _checksum")
+    db.execute("UPDATE _meta SET value = '1' WHERE key = 'schema_version'")
 
 
 def table_names(db: Transaction) -> set[str]:

@@ -56,3 +56,7 @@ def test_a_value_goes_from_the_store_through_the_engine_to_an_answer(
     column = found.column(0).cast(value_type(type).arrow)
     if type != "VARIANT":  # which is exported as a text
         assert shown_type(column.type) == Type.of(type)
+
+
+def test_column_of_nulls_alone_is_exported() -> None:
+    assert shown_type(value_type("VOID").arrow) == Type("VOID")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.core import worker
 from headrace.core.errors import LimitReached, Overloaded, Unavailable
 from headrace.core.time import SECOND, now_us
 from headrace.serving.broadcast import Broadcast, Lane
@@ -81,6 +82,22 @@ def test_a_commit_during_a_look_is_looked_for_after_it(db: Sqlite, broadcast: Br
     topic.subscribe()
     wait(lambda: len(seen) == 4)
     assert seen[-1] == db.changes.newest
+
+
+def test_a_refresh_that_fails_is_repeated_without_another_commit(
+    broadcast: Broadcast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "RETRY_MIN_S", 0.001)
+    topic, fails = CountingTopic(broadcast), [SystemExit("out of threads")]
+
+    def during() -> None:
+        if fails:
+            raise fails.pop()
+
+    topic.during = during
+    topic.subscribe()
+    wait(lambda: topic.refreshes == 1, 10)
+    wait(lambda: [one.problem for one in broadcast.workers] == [None], 10)
 
 
 def test_the_writer_does_not_wait_for_looks(db: Sqlite, broadcast: Broadcast) -> None:
@@ -287,7 +304,7 @@ def test_after_the_end_nobody_is_told_and_nothing_runs(db: Sqlite, broadcast: Br
     subscriber = topic.subscribe()
     workers = broadcast.workers
     broadcast.stop()
-    assert subscriber.poll()[-1].data == {"reason": "the project is stopping"}
+    assert subscriber.poll()[-1].data == {"reason": "the project is shutting down"}
     assert subscriber.ended
     assert not any(worker.alive for worker in workers)
     assert db.changes._listeners == ()

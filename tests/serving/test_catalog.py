@@ -4,10 +4,13 @@ history of a stream allows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from headrace.core.errors import BadDefinition, NotFound, NotReady
+from headrace.core.errors import BadDefinition, NotFound, NotReady, UnsupportedFormat
 from headrace.core.position import Position
+from headrace.core.version import __version__
 from headrace.serving.catalog import changes_of, check_histories
 
 from .bench import CLICKS, PLAN, STREAM, VIEWS, Bench, definitions, plan_of
@@ -167,7 +170,7 @@ def test_a_stream_cannot_change_what_its_history_means(live: Bench, stream: str)
     with pytest.raises(BadDefinition) as caught:
         _deploy(live, views, stream)
     assert caught.value.message == (
-        "stream 'clicks' has changed in a way that its history does not allow"
+        "the new definition of stream 'clicks' is incompatible with its stored events"
     )
     assert (live.store.stream("clicks"), live.store.versions("clicks")) == (state, versions)
     assert live.store.deployed() == PLAN
@@ -194,3 +197,26 @@ def test_a_stream_may_wait_for_its_partitions_for_another_time(live: Bench) -> N
     changed = _deploy(live, VIEWS, STREAM.replace("WITH (", "WITH (watermark.idle = '5 s', "))
     assert set(changed.values()) == {"unchanged"}
     assert live.store.stream("clicks").plan.streams[0].idle_us == 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "read"),
+    [
+        ("_meta", "value", lambda bench: bench.store.deployed()),
+        ("_views", "plan", lambda bench: bench.store.versions("clicks")),
+        ("_streams", "plan", lambda bench: bench.store.stream("clicks")),
+        ("_streams", "plan", lambda bench: bench.store.deploy(PLAN)),
+    ],
+)
+def test_a_plan_of_another_form_is_refused(
+    live: Bench, table: str, column: str, read: Callable[[Bench], object]
+) -> None:
+    with live.store.write() as db:
+        db.execute(f"UPDATE {table} SET {column} = replace({column}, '\"clicks\"', '[\"clicks\"]')")
+    with pytest.raises(UnsupportedFormat) as caught:
+        read(live)
+    assert caught.value.message.startswith(
+        f"the store contains JSON that Headrace {__version__} cannot read: Expected `str`, got `ar"
+    )
+    assert caught.value.detail == "another version of Headrace wrote it; nothing was changed."
+    assert (caught.value.hint or "").startswith("use the Headrace that wrote it; or move it away")

@@ -10,10 +10,17 @@ import pytest
 
 from headrace.compile.plan import KeyPlan, OutputPlan, ViewPlan
 from headrace.core.errors import BadRequest
+from headrace.core.schema import WHOLE
 from headrace.serving.conditions import parse_conditions, stored_where
 from headrace.serving.engine import run
 from headrace.serving.merge import stored_schema
 from headrace.serving.merged_rows import typed_column
+
+INJECTED = "x' AS VARCHAR) OR true --"
+TYPES = [
+    "STRING", "BOOLEAN", *WHOLE, "FLOAT", "DOUBLE", "DECIMAL(4,2)", "TIMESTAMP", "TIMESTAMP_NTZ",
+    "DATE", "BINARY", "VARIANT", "VOID", "WINDOW", "ARRAY<STRING>",
+]  # fmt: skip
 
 
 def view(type: str) -> ViewPlan:
@@ -55,7 +62,27 @@ def test_a_key_is_found_inside_and_outside(
 def test_a_key_that_is_an_object_cannot_be_named() -> None:
     with pytest.raises(BadRequest) as refused:
         parse_conditions(view("STRUCT<a: INT>"), {"k": "x"}, None, None)
-    assert refused.value.message == ("'k' is STRUCT<a: INT>, which a key parameter cannot express")
+    assert refused.value.message == (
+        "key 'k' of type STRUCT<a: INT> is not supported as a parameter"
+    )
+
+
+@pytest.mark.parametrize("type", ["VARIANT", "VOID"])
+def test_column_without_equality_is_not_a_key(type: str) -> None:
+    over_views = ViewPlan("v", "read", "", (OutputPlan("k", type, ""),))
+    with pytest.raises(BadRequest) as refused:
+        parse_conditions(over_views, {"k": INJECTED}, None, None)
+    assert refused.value.message == f"key 'k' of type {type} is not supported as a parameter"
+
+
+@pytest.mark.parametrize("type", TYPES)
+def test_value_cannot_end_its_literal(type: str) -> None:
+    rows = pa.table({"k": [None], "n": [0]})
+    try:
+        (condition,) = parse_conditions(view(type), {"k": INJECTED}, None, None)
+    except BadRequest:
+        return
+    assert run(f"SELECT n FROM rows WHERE {condition.sql}", {"rows": rows}).num_rows == 0
 
 
 @pytest.mark.parametrize(

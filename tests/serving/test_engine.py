@@ -51,7 +51,7 @@ def test_tables_of_a_query_are_its_own() -> None:
 
 def test_a_query_ends_when_its_time_is_over() -> None:
     began = time.monotonic()
-    with pytest.raises(LimitReached, match=r"took longer than 0\.2 s"):
+    with pytest.raises(LimitReached, match=r"timed out after 0\.2 seconds"):
         run(SLOW, {}, seconds_max=0.2)
     assert time.monotonic() - began < 10
 
@@ -69,5 +69,5 @@ def test_a_query_ends_when_it_is_stopped_before_or_while_it_runs() -> None:
 
 
 def test_a_query_that_needs_too_much_memory_is_refused() -> None:
-    with pytest.raises(LimitReached, match="needs more than 1GB of memory"):
+    with pytest.raises(LimitReached, match="exceeded the memory limit of 1GB"):
         run("SELECT list(a.range || '-' || b.range) FROM range(20000) a, range(20000) b", {})

@@ -14,7 +14,7 @@ import pytest
 from headrace.core.errors import BadRequest, Conflict, NotFound
 from headrace.serving.export import export_view
 
-from .bench import CLICKS, VIEWS, Bench, alike
+from .bench import CLICKS, VIEWS, Bench, Click, alike
 
 
 def flat(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -63,13 +63,25 @@ def test_parquet_csv_and_duckdb_have_typed_columns(bench: Bench, tmp_path: Path)
         assert sum(int(row["n"]) for row in csv.DictReader(file)) == len(CLICKS)
 
 
+def test_text_that_a_spreadsheet_would_evaluate_is_escaped_in_csv(
+    bench: Bench, tmp_path: Path
+) -> None:
+    bench.build()
+    link = '=HYPERLINK("https://evil.example")'
+    bench.send(Click(link, "ada", 200), Click("/home", "ada", 200))
+    export_view(bench.store.db, "hits", tmp_path / "hits.csv")
+    with (tmp_path / "hits.csv").open() as file:
+        pages = {row["page"] for row in csv.DictReader(file)}
+    assert pages == {f"'{link}", "/home"}
+
+
 def test_mistakes_have_their_sentence_and_nothing_is_overwritten(
     bench: Bench, tmp_path: Path
 ) -> None:
     bench.build()
     there = tmp_path / "there.csv"
     there.write_text("mine")
-    with pytest.raises(Conflict, match="exists already"):
+    with pytest.raises(Conflict, match="already exists"):
         export_view(bench.store.db, "hits", there)
     with pytest.raises(BadRequest, match="does not have a supported file extension"):
         export_view(bench.store.db, "hits", tmp_path / "hits.xlsx")

@@ -134,7 +134,7 @@ def test_stop_is_the_last_that_everybody_hears(told: Bench, hub: Hub) -> None:
     subscribers = [hub.subscribe("SUBSCRIBE TO hits"), hub.subscribe("SUBSCRIBE TO clicks")]
     hub.broadcast.stop()
     for subscriber in subscribers:
-        assert subscriber.poll()[-1].data == {"reason": "the project is stopping"}
+        assert subscriber.poll()[-1].data == {"reason": "the project is shutting down"}
     for text in ("SUBSCRIBE TO hits", "SUBSCRIBE TO clicks"):
         with pytest.raises(Unavailable):
             hub.subscribe(text)

@@ -119,13 +119,14 @@ def test_a_key_that_the_answer_does_not_show_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("view", "detail"), [("total", "it has no time window."), ("pages", "it is read from hits.")]
+    ("view", "detail"),
+    [("total", "it has no time window."), ("pages", "it reads other views: hits.")],
 )
 def test_a_view_that_cannot_know_says_why(bench: Bench, view: str, detail: str) -> None:
     bench.build()
     with pytest.raises(BadRequest) as caught:
         bench.reader.late(view)
-    assert caught.value.message == f"view '{view}' does not record how late its events were"
+    assert caught.value.message == f"view '{view}' does not record lateness"
     assert caught.value.detail == detail
 
 

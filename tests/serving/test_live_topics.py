@@ -222,7 +222,7 @@ def test_unknown_topics_and_too_many_subscribers_are_refused(live_topics: LiveTo
 def test_everybody_hears_the_end(live_topics: LiveTopics) -> None:
     subscriber = live_topics.subscribe(["a", "b"])
     live_topics.broadcast.stop()
-    assert said(subscriber)[-1] == ("end", {"reason": "the project is stopping"})
+    assert said(subscriber)[-1] == ("end", {"reason": "the project is shutting down"})
     assert subscriber.ended
     with pytest.raises(Unavailable):
         live_topics.subscribe(["a"])

@@ -76,7 +76,7 @@ def test_a_watch_ends_with_the_match_for_which_when_is_true(make: Make) -> None:
     bench = make(watch("w", 10, "WHEN (ms < 40)"), done=40)
     bench.send(*clicks(50, 30, 60))
     bench.look()
-    assert (said(bench, "w"), bench.watch("w").why) == ([50, 30], "its WHEN came true")
+    assert (said(bench, "w"), bench.watch("w").why) == ([50, 30], "its WHEN condition was met")
 
 
 def test_a_watch_ends_at_its_moment_by_the_clock_and_what_arrives_then_is_no_match(
@@ -89,7 +89,7 @@ def test_a_watch_ends_at_its_moment_by_the_clock_and_what_arrives_then_is_no_mat
     bench.look()
     assert said(bench, "w") == [51], "the second one arrived at three seconds"
     assert bench.watch("w").state == "ended"
-    assert bench.watch("w").why == "it was to watch until 2026-01-01T01:00:03Z"
+    assert bench.watch("w").why == "its UNTIL time was reached: 2026-01-01T01:00:03Z"
     assert [kind for _, kind, _ in bench.notices()] == ["raised", "ended"]
     bench.look()
     assert len(bench.notices()) == 2

@@ -11,9 +11,10 @@ from headrace.core.address import StoreAddress
 from headrace.core.errors import Unsupported
 from headrace.serving.catalog import read_plan
 from headrace.serving.opening import open_store, read_store, store_exists
+from headrace.serving.store_tables import STORE
 
 from .bench import CLICKS, PLAN, Bench
-from .databases import address_of
+from .databases import address_of, as_version_1
 from .marks import on_every_database
 
 pytestmark = on_every_database
@@ -37,14 +38,14 @@ def test_a_snapshot_needs_no_writer_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_store_of_an_earlier_version_is_read_and_not_modified(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "serving.db")
-    version = "SELECT count(*) FROM _meta WHERE key = 'schema_version'"
+    version = "SELECT value FROM _meta WHERE key = 'schema_version'"
     with bench.store.write() as writing:
-        writing.execute("DELETE FROM _meta WHERE key = 'schema_version'")
+        as_version_1(writing)
     with read_store(address_of(bench.path)) as db:
-        assert db.execute(version).fetchone() == (1,)
+        assert db.execute(version).fetchone() == (str(STORE.versions.newest),)
         assert read_plan(db) == PLAN
     with bench.store.read() as db:
-        assert db.execute(version).fetchone() == (0,)
+        assert db.execute(version).fetchone() == ("1",)
     bench.close()
 
 
@@ -53,5 +54,7 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "headrace.serving.postgres", None)
     with pytest.raises(Unsupported) as caught:
         open_store(StoreAddress.of_postgres("postgresql://db/events", "shop"))
-    assert caught.value.message == "the store is in PostgreSQL, and its driver is not installed"
+    assert caught.value.message == (
+        "the store is in PostgreSQL, but the PostgreSQL driver is not installed"
+    )
     assert caught.value.hint == "install it: pip install 'headrace[postgres]'"

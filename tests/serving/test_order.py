@@ -57,7 +57,7 @@ def test_an_order_by_what_is_no_column_is_refused(bench: Bench) -> None:
         bench.reader.view("hits", order="-slowes")
     assert (refused.value.message, refused.value.detail, refused.value.hint) == (
         "view 'hits' cannot be ordered by 'slowes'",
-        "columns are: page, minute, n, slowest.",
+        "available columns: page, minute, n, slowest.",
         "did you mean 'slowest'?",
     )
     with pytest.raises(BadRequest):

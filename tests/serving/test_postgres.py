@@ -13,6 +13,7 @@ import pytest
 from postgres_server import PostgresServer
 
 from headrace.core.errors import BadRequest, Fenced, Unavailable, UnsupportedFormat
+from headrace.serving import export
 from headrace.serving.postgres import Postgres
 
 from .databases import postgres_address
@@ -103,6 +104,12 @@ def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: Postgres) -> N
     assert _numbers(db) == [1, 2, 3]
 
 
+def test_a_reader_may_compute_for_as_long_as_an_export(db: Postgres) -> None:
+    limit = "SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'"
+    with db.read() as connection:
+        assert int(connection.execute(limit).fetchone()[0]) > export.SECONDS_MAX * 1_000
+
+
 def test_a_reader_cannot_write(db: Postgres) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), db.read() as connection:
         connection.execute("INSERT INTO t VALUES (1)")
@@ -147,7 +154,7 @@ def test_a_server_that_was_killed_keeps_what_was_committed_and_is_used_again(
         assert _numbers(db) == [1, 3]
     finally:
         db.close()
-        server.stop()
+        server.close()
 
 
 def test_a_schema_with_tables_of_a_newer_headrace_is_refused(db: Postgres) -> None:

@@ -15,11 +15,13 @@ from headrace.serving.database import Database
 from headrace.serving.runs import (
     Layer,
     add_rows,
+    add_runs,
     count_keys,
     count_runs,
     drop_rows,
     move_rows,
     read_rows,
+    runs_of,
 )
 
 from .bench import CLICKS, Bench, Click, alike
@@ -73,7 +75,7 @@ def test_layers_groups_and_versions_are_apart(db: Database) -> None:
             add_rows(write, V, Layer.SPEED, rows("a"), group)
         add_rows(write, "other", Layer.SPEED, rows("b"), 2)
         add_rows(write, V, Layer.STAGED, rows("a", "c"))
-        add_rows(write, V, Layer.VALUES, rows("a"), column="p1")
+        add_runs(write, V, Layer.VALUES, runs_of(rows("a")), column="p1")
     assert [group for group, _ in keys(db, Layer.SPEED)] == [1, 2, 2, 3]
     assert [g for g, _ in keys(db, Layer.SPEED, groups=Interval(0, 3))] == [1, 2, 2]
     assert keys(db, Layer.VALUES) == []

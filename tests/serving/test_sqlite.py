@@ -11,6 +11,8 @@ import pytest
 from headrace.core.errors import DiskFull, Fenced, Unavailable
 from headrace.serving.sqlite import Sqlite
 
+from .databases import as_version_1
+
 
 @pytest.fixture
 def db(tmp_path: Path) -> Sqlite:
@@ -73,7 +75,7 @@ def test_taking_over_again_makes_the_old_writer_the_writer(db: Sqlite) -> None:
 
 def test_a_process_of_an_earlier_headrace_is_fenced_when_its_store_is_migrated(db: Sqlite) -> None:
     with db.write() as connection:
-        connection.execute("DELETE FROM _meta WHERE key = 'schema_version'")
+        as_version_1(connection)
     migrated = Sqlite(db.path)
     with pytest.raises(Fenced):
         _add(db, 1)

@@ -45,8 +45,8 @@ class Place:
         self.during()
         return self.held.read(range)
 
-    def subscribe(self, text: str, after: str | None = None) -> Subscriber:
-        return self.hub.subscribe(f"SUBSCRIBE TO {text}", after)
+    def subscribe(self, text: str, after: str | None = None, user: str = "ann") -> Subscriber:
+        return self.hub.subscribe(f"SUBSCRIBE TO {text}", after, user=user)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_it_begins_now_or_at_the_beginning_or_after_what_was_heard(place: Place)
     [
         ("3", "'3' is not a position of 'clicks'"),
         ("yesterday", "'yesterday' is not a position of 'clicks'"),
-        ("3,1", "position 3,1 is beyond the end of stream 'clicks', which is 3,0"),
+        ("3,1", "position 3,1 is beyond the end of stream 'clicks' at 3,0"),
     ],
 )
 def test_a_position_that_is_not_one_of_the_stream_gets_a_sentence(
@@ -113,6 +113,17 @@ def test_equal_texts_share_a_thread_that_ends_with_the_last_of_them(place: Place
     assert poll(place.subscribe("clicks", "0,0"), 2)[1].id == "3,0", "a new one begins anew"
 
 
+def test_what_spark_computes_is_computed_for_each_user(place: Place) -> None:
+    for user in ("ada", "bob"):
+        place.subscribe("clicks", user=user)
+        place.subscribe("clicks WHERE ms > 1", user=user)
+        place.subscribe("clicks WHERE ms > 1", user=user)
+    known = [key for key in place.broadcast.topics if isinstance(key, SubscribedStream)]
+    assert [(one.condition, one.user) for one in known] == [
+        ("", ""), ("ms > 1", "ada"), ("ms > 1", "bob"),
+    ]  # fmt: skip
+
+
 def test_a_slow_turn_of_one_text_keeps_no_other_waiting(place: Place) -> None:
     go = threading.Event()
     slow = place.subscribe("clicks WHERE ms > 1")
@@ -129,7 +140,7 @@ def test_a_slow_turn_of_one_text_keeps_no_other_waiting(place: Place) -> None:
 
 
 def test_what_is_unavailable_is_tried_again(place: Place) -> None:
-    failures = [Unavailable("the process for ad-hoc queries ended"), Unavailable("again")]
+    failures = [Unavailable("the ad-hoc query process exited"), Unavailable("again")]
 
     def fail() -> None:
         if failures:

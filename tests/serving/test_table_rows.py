@@ -22,6 +22,7 @@ ROWS = pa.table(
         "page": ["/a", "/b", None],
         "price": pa.array([Decimal("1.50"), None, Decimal("2.00")], pa.decimal128(10, 2)),
         "since": pa.array([datetime(2026, 1, 1)] * 3, pa.timestamp("us", tz="UTC")),
+        "local": pa.array([datetime(2026, 1, 1)] * 3, pa.timestamp("us")),
         "day": [date(2026, 1, 1), None, None],
         "tags": [["x"], [], None],
     }
@@ -39,13 +40,13 @@ def joined(tmp_path: Path) -> Bench:
 
 def test_a_query_joins_a_view_with_a_table(joined: Bench) -> None:
     found = joined.reader.sql(
-        "SELECT u.page, t.price, t.since, t.day FROM users u JOIN pages_of t ON u.page = t.page "
-        "ORDER BY u.page"
+        "SELECT u.page, t.price, t.since, t.local, t.day FROM users u "
+        "JOIN pages_of t ON u.page = t.page ORDER BY u.page"
     )
-    since = "2026-01-01T00:00:00Z"
+    times = {"since": "2026-01-01T00:00:00Z", "local": "2026-01-01T00:00:00"}
     assert found.rows == [
-        {"page": "/a", "price": "1.50", "since": since, "day": "2026-01-01"},
-        {"page": "/b", "price": None, "since": since, "day": None},
+        {"page": "/a", "price": "1.50", **times, "day": "2026-01-01"},
+        {"page": "/b", "price": None, **times, "day": None},
     ]
     assert joined.reader.answers_about({"users", "pages_of"})
     assert not joined.reader.answers_about({"pages_of"})  # Spark reads tables alone

@@ -112,7 +112,7 @@ def test_who_was_away_too_long_hears_reset_and_the_relation(told: Bench, after: 
         one.refresh()
     events = join(one, after).poll()
     assert said(events) == [("reset", None), ("relation", FIRST + 4)]
-    assert f"event {after} is not kept" in events[0].data["reason"]
+    assert f"event {after} is no longer retained" in events[0].data["reason"]
     assert len(join(one, FIRST + 2).poll()) == 2
 
 
@@ -177,7 +177,4 @@ def test_view_with_too_many_rows_cannot_be_subscribed_to(told: Bench) -> None:
     told.send(Click("/a", "ann", 5), Click("/b", "bob", 6))
     with pytest.raises(LimitReached) as refused:
         tracker(told, rows_max=1).poll()
-    assert (
-        refused.value.message
-        == "view 'hits' has more than 1 rows, which is the limit of a subscription"
-    )
+    assert refused.value.message == "view 'hits' exceeds the subscription limit of 1 rows"

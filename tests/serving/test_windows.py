@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import BadRequest
 from headrace.core.time import SECOND, from_iso, iso
-from headrace.serving import generations
+from headrace.serving import staging
 from headrace.serving.runs import Layer, count_runs
 
 from .bench import WINDOWED, Bench, Click, alike, definitions, plan_of
@@ -87,7 +87,7 @@ def test_answers_are_the_references_however_the_events_came_in(
             assert [audit.examples for audit in audits if audit.differences] == []
             check(bench, since, until)
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(generations, "RUNS_MAX", 0)
+                patched.setattr(staging, "RUNS_MAX", 0)
                 bench.build(full=False)  # makes one run of all that there are
             assert stored(bench, "visits", Layer.GENERATION) == len(bench.expected("visits"))
         finally:

@@ -73,7 +73,7 @@ def test_what_is_made_known_is_not_seen_outside(spark: Any, analyser: SparkAnaly
             "SELECT\n  usr\nFROM clicks",
             UnknownColumn,
             "UnknownColumn: there is no column 'usr'\n"
-            "  detail: there are, among others: ms, ts, user, ok, day.\n"
+            "  detail: similar columns: ms, ts, user, ok, day.\n"
             "  hint: did you mean 'user'?\n"
             "  at shop.sql:8:3",
         ),

@@ -28,9 +28,9 @@ class Process:
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        (3, "Spark ran out of memory, and its process has ended"),
-        (1, "Spark's process has ended, with exit code 1"),
-        (-9, "Spark's process has ended, by signal 9"),
+        (3, "Spark ran out of memory, and its process exited"),
+        (1, "the Spark process exited with code 1"),
+        (-9, "the Spark process was killed by signal 9"),
     ],
 )
 def test_how_it_ended_and_what_it_was_doing_is_said(

@@ -27,9 +27,9 @@ UNCERTAIN = {
     "unix_timestamp()": "current_timestamp()", "current_user()": "current_user()",
     "user()": "user()", "session_user()": "session_user()", "current_timezone()":
     "current_timezone()", "current_database()": "current_schema()",
-    "timestamp('now')": "a text such as 'now'", "date('today')": "a text such as 'now'",
-    "to_timestamp('now')": "a text such as 'now'", "year('yesterday')": "a text such as 'now'",
-    "datediff('tomorrow', ts)": "a text such as 'now'",
+    "timestamp('now')": "a string such as 'now'", "date('today')": "a string such as 'now'",
+    "to_timestamp('now')": "a string such as 'now'", "year('yesterday')": "a string such as 'now'",
+    "datediff('tomorrow', ts)": "a string such as 'now'",
     "hex(AES_encrypt(user, '1234567890abcdef'))": SALTED,
     "hex(aes_encrypt(user, '1234567890abcdef', 'CBC', 'DEFAULT'))": SALTED,
     "hex(aes_encrypt(user, '1234567890abcdef', 'GCM', 'DEFAULT', unhex(user)))": SALTED,

@@ -70,7 +70,7 @@ def test_old_java_is_refused_with_the_version_seen(
     with pytest.raises(NoJava) as caught:
         find_java()
     assert str(caught.value) == (
-        "NoJava: Spark needs Java 17 or newer, and the one found is Java 11\n"
+        "NoJava: Spark requires Java 17 or newer, found Java 11\n"
         f"  detail: found in {tmp_path / 'old'}.\n"
         "  hint: install Java 17 or newer, or run `pip install headrace[java]`."
     )

@@ -85,7 +85,7 @@ def test_a_client_that_is_ended_while_its_worker_starts_leaves_no_process(
 
     monkeypatch.setattr(query_client, "_start", slowly)
     for _ in range(2):
-        with pytest.raises(Unavailable, match="the project is stopping"):
+        with pytest.raises(Unavailable, match="the project is shutting down"):
             client.run(QUICK)
     (worker,) = started
     assert not worker.alive

@@ -162,7 +162,7 @@ def test_functions_of_the_project_can_be_called(client: QueryClient, folder: Pat
 def test_error_inside_a_function_is_told(client: QueryClient, folder: Path) -> None:
     with pytest.raises(BadQuery) as caught:
         ask(client, folder, "SELECT broken(ms) FROM clicks")
-    assert caught.value.message == "a function of the query failed: ValueError: no such number"
+    assert caught.value.message == "a function in the query failed: ValueError: no such number"
 
 
 def test_bad_function_file_is_told_with_its_line(client: QueryClient, tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_more_rows_than_the_limit_are_cut_and_said(client: QueryClient) -> None:
 def test_answer_larger_than_the_limit_is_refused(client: QueryClient) -> None:
     with pytest.raises(LimitReached) as caught:
         client.run(QueryRequest("SELECT repeat(repeat('x', 300), 300)"))
-    assert caught.value.message == "the answer is larger than 20,000 bytes"
+    assert caught.value.message == "the result is larger than 20,000 bytes"
     assert "query.bytes_max" in str(caught.value)
 
 
@@ -232,7 +232,7 @@ def test_query_past_its_time_is_killed_and_the_next_one_works(
     with pytest.raises(LimitReached) as caught:
         ask(client, folder, "SELECT stuck(ms) FROM clicks")
     assert time.monotonic() - began < 6
-    assert caught.value.message == "the query took longer than 3 seconds and was ended"
+    assert caught.value.message == "the query timed out after 3 seconds and was cancelled"
     assert "query.seconds_max" in str(caught.value)
     assert len(family) >= 4  # the worker, its JVM, Spark's Python daemon and the stuck function
     assert soon(lambda: not any(map(alive, family)))
@@ -246,11 +246,10 @@ def test_a_slow_query_of_one_user_keeps_no_other_user_waiting(folder: Path) -> N
     stuck = QueryRequest("SELECT stuck(ms) FROM clicks", [clicks(folder)], functions)
     with ThreadPoolExecutor(1) as threads:
         try:
-            slow = threads.submit(pool.run, stuck, stopping, "ada")
+            slow = threads.submit(pool.run, stuck, "ada", stopping)
             assert soon(lambda: pool.processes == 1, 60)
             count = QueryRequest("SELECT count(*) FROM clicks", [clicks(folder)])
-            assert pool.run(count, user="bob").rows == [[3]]
-            assert pool.run(count).rows == [[3]]
+            assert pool.run(count, "bob").rows == [[3]]
             assert not slow.done()
             assert pool.processes == 2
             stopping.stop()
@@ -264,7 +263,7 @@ def test_worker_without_memory_is_replaced(client: QueryClient, folder: Path) ->
     doubling = "aggregate(sequence(1, 27), 'xxxxxxxxxxxxxxxx', (a, x) -> concat(a, a))"
     with pytest.raises(Unavailable) as caught:
         ask(client, folder, f"SELECT length({doubling}), ms FROM clicks")
-    assert caught.value.message == "the process for ad-hoc queries ended before it sent a result"
+    assert caught.value.message == "the ad-hoc query process exited before it returned a result"
     assert ask(client, folder, "SELECT 1").rows == [[1]]
 
 

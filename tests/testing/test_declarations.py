@@ -46,7 +46,7 @@ def test_a_watch_is_read_with_its_ends() -> None:
 
 
 def test_what_is_not_a_definition_is_refused() -> None:
-    with pytest.raises(BadDefinition, match="cannot read this statement: DROP TABLE x"):
+    with pytest.raises(BadDefinition, match="does not support this statement: DROP TABLE x"):
         read_declarations("DROP TABLE x")
     with pytest.raises(BadDefinition, match="a parenthesis is not closed"):
         read_declarations("CREATE STREAM s (a STRING")

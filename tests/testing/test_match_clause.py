@@ -89,30 +89,36 @@ def test_within_is_an_interval(text: str, seconds: int) -> None:
     [
         (
             "x ORDER BY ts PATTERN (a)",
-            "MATCH_RECOGNIZE cannot begin with: x ORDER BY ts PATTERN (a)",
+            "MATCH_RECOGNIZE must not begin with: x ORDER BY ts PATTERN (a)",
         ),
-        ("ORDER BY ts PATTERN (a) PARTITION BY k", "PARTITION BY stands in the wrong place in"),
-        ("ORDER BY ts ORDER BY ts PATTERN (a)", "ORDER BY stands in the wrong place in"),
-        ("ORDER BY ts ONE ROW PER MATCH SHOW PATTERN (a)", "ONE ROW PER MATCH cannot have: SHOW"),
-        ("ORDER BY ts ALL ROWS PER MATCH HIDE PATTERN (a)", "ALL ROWS PER MATCH cannot have: HIDE"),
+        ("ORDER BY ts PATTERN (a) PARTITION BY k", "PARTITION BY is in the wrong position in"),
+        ("ORDER BY ts ORDER BY ts PATTERN (a)", "ORDER BY is in the wrong position in"),
+        (
+            "ORDER BY ts ONE ROW PER MATCH SHOW PATTERN (a)",
+            "SHOW is not allowed with ONE ROW PER MATCH",
+        ),
+        (
+            "ORDER BY ts ALL ROWS PER MATCH HIDE PATTERN (a)",
+            "HIDE is not allowed with ALL ROWS PER MATCH",
+        ),
         (
             "ORDER BY ts ONE ROW PER MATCH ALL ROWS PER MATCH PATTERN (a)",
-            "ONE ROW PER MATCH and ALL ROWS PER MATCH exclude each other",
+            "ALL ROWS PER MATCH is not allowed with ONE ROW PER MATCH",
         ),
         (
             "ORDER BY ts AFTER MATCH SKIP TO THE END PATTERN (a)",
-            "AFTER MATCH SKIP cannot be followed by: TO THE END",
+            "AFTER MATCH SKIP does not support: TO THE END",
         ),
-        ("ORDER BY ts PATTERN (a) b", "a list in parentheses was expected, not: (a) b"),
-        ("ORDER BY ts PATTERN (a) WITHIN 10", "WITHIN is followed by an INTERVAL, not by: 10"),
+        ("ORDER BY ts PATTERN (a) b", "expected a list in parentheses, got: (a) b"),
+        ("ORDER BY ts PATTERN (a) WITHIN 10", "expected INTERVAL after WITHIN, got: 10"),
         (
             "ORDER BY ts MEASURES CAST(x AS INT) PATTERN (a)",
             "a measure has no name: CAST(x",
         ),
-        ("ORDER BY ts PATTERN (a) SUBSET u = (a), u = (a)", "SUBSET U is there twice"),
+        ("ORDER BY ts PATTERN (a) SUBSET u = (a), u = (a)", "duplicate SUBSET U"),
         (
             "ORDER BY ts PATTERN (a) DEFINE a x > 1",
-            "DEFINE says a variable AS a condition, not",
+            "DEFINE requires a variable AS a condition, got",
         ),
     ],
 )
@@ -123,5 +129,5 @@ def test_what_cannot_be_read_is_refused(body: str, sentence: str) -> None:
 
 
 def test_it_stands_after_a_stream() -> None:
-    with pytest.raises(BadDefinition, match="stands after a stream and before a parenthesis"):
+    with pytest.raises(BadDefinition, match="MATCH_RECOGNIZE requires a stream before it"):
         clause_of("SELECT * FROM s MATCH_RECOGNIZE")

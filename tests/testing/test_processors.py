@@ -116,12 +116,12 @@ def bad(state: str = "None", row: str = "(1,)") -> list[tuple[Any, ...]]:
 
 
 def test_a_row_has_as_many_values_as_there_are_columns() -> None:
-    with pytest.raises(BadDefinition, match=r"a processor of 1 columns made the row \(1, 2\)"):
+    with pytest.raises(BadDefinition, match=r"a processor must return 1 columns, got \(1, 2\)"):
         bad(row="(1, 2)")
 
 
 def test_a_timer_cannot_fire_for_ever() -> None:
-    with pytest.raises(BadDefinition, match="must be after that one"):
+    with pytest.raises(BadDefinition, match="must be later than the one that fired"):
         bad()
 
 

@@ -49,7 +49,7 @@ def test_matches_are_taken_in_the_order_of_time_at_each_look() -> None:
 def test_match_for_which_when_is_true_is_the_last() -> None:
     engine = watching("WHEN (user = 'b' OR (user = 'c')) SEVERITY 'low'")
     send(engine, ("a", 1, 9), ("b", 2, 9), ("c", 3, 9))
-    assert seen(engine) == (["a", "b"], "its WHEN came true")
+    assert seen(engine) == (["a", "b"], "its WHEN condition was met")
 
 
 def test_arrival_decides_on_until() -> None:
@@ -59,4 +59,4 @@ def test_arrival_decides_on_until() -> None:
     send(engine, ("b", 2, 9))
     engine.wait(SECOND)
     send(engine, ("c", 3, 9))
-    assert seen(engine) == (["a", "b"], "it was to watch until 2026-01-02T00:00:05Z")
+    assert seen(engine) == (["a", "b"], "its UNTIL time was reached: 2026-01-02T00:00:05Z")

@@ -62,9 +62,13 @@ def test_a_running_value_may_be_part_of_an_expression_beside_others() -> None:
 @pytest.mark.parametrize(
     ("call", "over", "sentence"),
     [
-        ("sum(x)", "OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)", "has no frame"),
-        ("sum(x)", "OVER (PARTITION BY k)", "needs ORDER BY the event time"),
-        ("sum(x)", "OVER (ORDER BY ts DESC)", "needs ORDER BY the event time"),
+        (
+            "sum(x)",
+            "OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)",
+            "must not have a frame",
+        ),
+        ("sum(x)", "OVER (PARTITION BY k)", "requires ORDER BY the event time"),
+        ("sum(x)", "OVER (ORDER BY ts DESC)", "requires ORDER BY the event time"),
     ],
 )
 def test_the_order_is_said_and_a_frame_is_not(call: str, over: str, sentence: str) -> None:

@@ -54,11 +54,13 @@ def test_truncation_goes_towards_the_past(unit: str, us: int, expected: int) -> 
 def test_an_interval_has_a_sign_and_several_parts() -> None:
     assert interval("-2", "HOURS") == Duration(-2 * HOUR)
     assert interval("1 hour 30 seconds", None) == Duration(HOUR + 30 * SECOND)
+    assert interval("- 1 hour 30 seconds", None) == Duration(30 * SECOND - HOUR)
+    assert interval("1 hour -30 seconds", None) == Duration(HOUR - 30 * SECOND)
 
 
 def test_months_are_refused_because_they_have_no_length() -> None:
     with pytest.raises(Unsupported) as caught:
         interval("1", "MONTH")
     assert str(caught.value).splitlines()[0] == (
-        "Unsupported: the reference does not know INTERVAL 1 MONTH"
+        "Unsupported: the reference interpreter does not support INTERVAL 1 MONTH"
     )

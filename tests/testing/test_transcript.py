@@ -90,10 +90,10 @@ def test_a_raw_event_is_sent_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("step", "sentence"),
     [
-        ("{expects: 1}", "a transcript does not know 'expects'"),
+        ("{expects: 1}", "'expects' is not a field of a transcript"),
         ("{events: [soon]}", "'soon' is not a timestamp such as 7s"),
         ("{expect: {a | b: 1}}", "has 3 values"),
-        ("{stream: other, events: [1s]}", "sends events to 'other', which takes none in"),
+        ("{stream: other, events: [1s]}", "sends events to 'other', but declares no such stream"),
     ],
 )
 def test_a_mistake_in_a_transcript_is_said(step: str, sentence: str) -> None:

@@ -20,16 +20,16 @@ def test_a_not_that_stands_after_a_row_and_before_one_needs_no_within(pattern: s
 @pytest.mark.parametrize(
     ("pattern", "sentence"),
     [
-        ("NOT a b", "NOT A may not come before the first row of a match"),
-        ("^ NOT a b", "NOT A may not come before the first row of a match"),
-        ("(a | NOT b) c", "NOT B may not come before the first row of a match"),
-        ("a? NOT b c", "NOT B may not come before the first row of a match"),
-        ("a NOT b NOT c d", "NOT C may not stand next to another NOT"),
-        ("(a NOT b) (NOT c d)", "NOT C may not stand next to another NOT"),
-        ("a NOT b c? NOT d e", "NOT D may not stand next to another NOT"),
-        ("a (NOT b c NOT d)+ e", "NOT B may not stand next to another NOT"),
-        ("PERMUTE(a, b NOT c d)", "NOT may not stand inside PERMUTE"),
-        ("x (PERMUTE(a, b NOT c))+", "NOT may not stand inside PERMUTE"),
+        ("NOT a b", "NOT A is not allowed before the first row of a match"),
+        ("^ NOT a b", "NOT A is not allowed before the first row of a match"),
+        ("(a | NOT b) c", "NOT B is not allowed before the first row of a match"),
+        ("a? NOT b c", "NOT B is not allowed before the first row of a match"),
+        ("a NOT b NOT c d", "NOT C is not allowed next to another NOT"),
+        ("(a NOT b) (NOT c d)", "NOT C is not allowed next to another NOT"),
+        ("a NOT b c? NOT d e", "NOT D is not allowed next to another NOT"),
+        ("a (NOT b c NOT d)+ e", "NOT B is not allowed next to another NOT"),
+        ("PERMUTE(a, b NOT c d)", "NOT is not allowed inside PERMUTE"),
+        ("x (PERMUTE(a, b NOT c))+", "NOT is not allowed inside PERMUTE"),
         ("a NOT b", "NOT B at the end of the pattern requires WITHIN"),
         ("a (b | c NOT d)", "NOT D at the end of the pattern requires WITHIN"),
         ("(a NOT b){2}", "NOT B at the end of the pattern requires WITHIN"),
@@ -45,8 +45,8 @@ def test_a_not_at_the_end_may_be_said_with_within() -> None:
     refuse_negations(pattern_of("a (b | c NOT d)"), within=True)
 
 
-NONE = "SKIP TO B could find no row, since B may take none"
-FIRST = "SKIP TO B could return to the match's own first row endlessly"
+NONE = "SKIP TO B: a match may have no row of B"
+FIRST = "SKIP TO B could skip to the first row of the match forever"
 
 
 @pytest.mark.parametrize(

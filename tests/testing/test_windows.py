@@ -66,7 +66,7 @@ def test_a_landmark_has_one_window_without_an_end() -> None:
 
 
 def test_a_landmark_is_a_moment() -> None:
-    with pytest.raises(BadDefinition, match="has no timestamp as its second argument"):
+    with pytest.raises(BadDefinition, match="is not a timestamp"):
         counted("landmark_window(ts, 'noon')", *times(1))
 
 
@@ -103,11 +103,11 @@ def test_an_age_needs_event_time() -> None:
 
 @pytest.mark.parametrize("call", ["count_window(0)", "count_window('2')", "count_window(1, 2, 3)"])
 def test_a_count_is_a_whole_number(call: str) -> None:
-    with pytest.raises(BadDefinition, match="is not count_window"):
+    with pytest.raises(BadDefinition, match="requires positive integers, got "):
         counted(call, *times(1))
 
 
 def test_a_query_has_one_window() -> None:
     query = "SELECT count(*) AS n FROM s GROUP BY count_window(2), window(ts, '1 second')"
-    with pytest.raises(Unsupported, match="one window in a query"):
+    with pytest.raises(Unsupported, match="can have only one window"):
         answer(query, s=times(1))

@@ -36,7 +36,7 @@ export function AlertsPage() {
   const project = useStore(status);
   const heard = useStore(alertsHeard);
   const state = STATES.find((one) => one === query.state) ?? "open";
-  const rule = query.rule ?? "";
+  const rule = query.rule || undefined;
   const wanted = { rule, state: state === "all" ? undefined : state };
   const asked = useAsked(
     () => api.ask("alerts", { ...wanted, each: FIRST, limit: 1000 }),
@@ -79,7 +79,7 @@ export function AlertsPage() {
         <select
           class="input"
           aria-label="Rule"
-          value={rule}
+          value={rule ?? ""}
           onChange={(event) => amend({ rule: event.currentTarget.value || null })}
         >
           <option value="">all rules</option>

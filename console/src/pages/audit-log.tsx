@@ -10,7 +10,7 @@ import { useStore } from "../store";
 import { useAsked } from "../ui/hooks";
 import { Badge, Button, Notice, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { AuditLogEntry } from "../wire";
+import type { AuditLogEntry, AuditLog as Log } from "../wire";
 
 const SHOWN = 200;
 
@@ -35,7 +35,7 @@ export function AuditLog() {
     <Panel
       flush
       title="Audit log"
-      note={before ? `before entry ${count(Number(before))}` : "the newest"}
+      note={note(value, before)}
       actions={
         <>
           <select
@@ -107,6 +107,14 @@ export function AuditLog() {
       )}
     </Panel>
   );
+}
+
+/** "the newest 200 of 318", or those before an entry. */
+function note(of: Log | null, before?: string): string {
+  const where = before ? `before entry ${count(Number(before))}` : "the newest";
+  if (!of) return where;
+  const shown = `${count(of.entries.length)} of ${count(of.total)}`;
+  return before ? `${shown}, ${where}` : `${where} ${shown}`;
 }
 
 /** Another filter starts with the newest entries. */

@@ -116,6 +116,8 @@ function Tail({ stream }: { stream: string }) {
   useEffect(() => setOlder([]), [stream, asked]);
   const pages = value ? [value, ...older] : [];
   const events = pages.flatMap((page) => page.events);
+  const scanned = pages.reduce((sum, page) => sum + page.scanned, 0);
+  const doing = tail ? ", follows the log" : loading ? ", scanning …" : " scanned";
   const next = pages.at(-1)?.next ?? null;
   const more = async () => {
     const params = searchParams(asked);
@@ -162,7 +164,7 @@ function Tail({ stream }: { stream: string }) {
         (asked ? (
           <Panel>
             <Empty title="No matching event">
-              <p>{plural(value.scanned, "record")} looked at.</p>
+              <p>{plural(value.scanned, "record")} scanned.</p>
             </Empty>
           </Panel>
         ) : (
@@ -172,13 +174,7 @@ function Tail({ stream }: { stream: string }) {
         <Panel
           flush
           title={asked ? plural(events.length, "event") : "Newest"}
-          note={
-            tail
-              ? "follows the log"
-              : loading
-                ? "looking …"
-                : `${count(pages.reduce((sum, page) => sum + page.scanned, 0))} looked at`
-          }
+          note={`${count(tail ? events.length : scanned)} of ${plural(pages[0]!.total, "record")}${doing}`}
         >
           <Table
             label="Events"

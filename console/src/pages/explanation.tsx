@@ -47,14 +47,10 @@ export function Explanation({
                 ["in the log", more ? position(more.end) : "–"],
                 [
                   "not yet counted",
-                  more ? (
-                    <>
-                      {plural(more.lag_events, "event")}
-                      {more.lag_ms ? `, the oldest for ${duration(more.lag_ms)}` : ""}
-                    </>
-                  ) : (
-                    "–"
-                  ),
+                  <>
+                    {plural(as.behind ?? 0, "event")}
+                    {as.behind && more?.lag_ms ? `, the oldest for ${duration(more.lag_ms)}` : ""}
+                  </>,
                 ],
                 ["newest epoch", <Ago at={as.committed_at} />],
                 ["watermark", as.watermark ? <Ago at={as.watermark} /> : "none yet"],
@@ -157,9 +153,10 @@ export function Result({ of }: { of: AuditResult }) {
   return (
     <div class="stack tight">
       <p class="row">
-        <Dot tone={of.differences ? "bad" : "ok"} />
-        {plural(of.compared, "row")} compared,{" "}
-        {of.differences ? `${count(of.differences)} differ` : "none differs"}
+        <Dot tone={of.differences ? "bad" : of.changed === null ? "idle" : "ok"} />
+        {of.changed === null
+          ? "not compared"
+          : `${plural(of.compared, "row")} compared, ${of.differences ? `${count(of.differences)} differ` : "none differs"}`}
       </p>
       {of.note && <p class="muted small">{of.note}</p>}
       {of.examples.map((example) => (

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../api";
 import { plural } from "../format";
-import { commandsFor, trouble, type Verb } from "../jobs";
+import { commandsFor, stateTone, trouble, type Verb } from "../jobs";
 import { useStore } from "../store";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
@@ -127,7 +127,7 @@ export function JobPage({ name }: { name: string }) {
 function Trouble({ of }: { of: JobStatus }) {
   const said = trouble(of);
   if (!said) return null;
-  const tone = of.state === "restarting" ? "warn" : "bad";
+  const tone = stateTone(of.state);
   return (
     <div class={`notice ${tone}`} role="alert">
       <Dot tone={tone} />

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { api } from "../api";
 import { bytes, plural } from "../format";
-import { stateTone } from "../jobs";
+import { jobTone, summary } from "../jobs";
 import { go, place } from "../place";
 import { link } from "../routes";
 import { useStore } from "../store";
@@ -45,8 +45,6 @@ function List() {
   );
   const [submitting, setSubmitting] = useState(false);
   const jobs = value?.jobs ?? [];
-  const ill = jobs.filter((job) => stateTone(job.state) === "bad").length;
-  const down = jobs.filter((job) => !["running", "cancelled"].includes(job.state)).length;
   return (
     <>
       <PageHead
@@ -57,9 +55,12 @@ function List() {
             : "projects that this server runs"
         }
       >
-        {ill > 0 && <Badge tone="bad">{ill} failing</Badge>}
-        {down > ill && <Badge tone="warn">{down - ill} not running</Badge>}
-        {value && !problem && jobs.length > 0 && !down && <Badge tone="ok">all well</Badge>}
+        {!problem &&
+          summary(jobs).map(({ tone, text }) => (
+            <Badge key={text} tone={tone}>
+              {text}
+            </Badge>
+          ))}
         <Button kind="tiny" icon="plus" onPress={() => setSubmitting(true)}>
           Submit a project
         </Button>
@@ -95,9 +96,10 @@ function Room({ of, jobs }: { of: ServerInstance; jobs: JobStatus[] }) {
 }
 
 export const State = ({ of }: { of: JobStatus }) => (
-  <Badge tone={stateTone(of.state)}>
-    <Dot tone={stateTone(of.state)} />
+  <Badge tone={jobTone(of)}>
+    <Dot tone={jobTone(of)} />
     {of.state}
+    {of.problems > 0 && `, ${plural(of.problems, "problem")}`}
   </Badge>
 );
 
@@ -194,7 +196,12 @@ function Submit({ onClose, onDone }: { onClose: () => void; onDone: () => void }
       <p>Or a gzipped tar of what is in the project's folder, from here:</p>
       <Upload
         verb="Submit"
-        send={(file) => api.submit(name.trim(), file, { cores, memory: memory.trim() })}
+        send={(file) =>
+          api.submit(name.trim(), file, {
+            cores: cores || null,
+            memory: memory.trim() || null,
+          })
+        }
         onDone={done}
       >
         <label>

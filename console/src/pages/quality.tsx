@@ -2,7 +2,7 @@
 
 import { api } from "../api";
 import { count, duration, percent, plural, short } from "../format";
-import { height, reasonsOf, SCALE, shareOf, whereDead } from "../quality";
+import { driftOf, height, reasonsOf, SCALE, shareOf, whereDead } from "../quality";
 import { link } from "../routes";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
@@ -18,6 +18,7 @@ export function QualityPage() {
     <>
       <PageHead title="Data quality" about="totals are of all records, the rest of the newest">
         {value &&
+          !problem &&
           (off ? (
             <Badge tone="bad">{count(off)} events unaccounted for</Badge>
           ) : (
@@ -48,7 +49,7 @@ function StreamPanel({ of }: { of: StreamQuality }) {
     <section class="stack" aria-label={`Stream ${of.name}`}>
       <Panel
         title={<a href={link("events", of.name)}>{of.name}</a>}
-        note={`${plural(of.sampled, "newest record")} looked at`}
+        note={`${plural(of.sampled, "newest record")} sampled`}
       >
         <Equation of={of.balance} />
       </Panel>
@@ -69,7 +70,7 @@ function StreamPanel({ of }: { of: StreamQuality }) {
           note={`${shareOf(of.dead_letters, of.records, "record")}, ${whereDead(of)}`}
           tone={of.dead_letters ? "warn" : undefined}
         />
-        <Stat name="Undeclared fields" value={count(of.undeclared.length)} note="in raw events" />
+        <Stat name="Undeclared fields" value={count(of.undeclared_total)} note="in raw events" />
       </Stats>
       <div class="columns even">
         <Panel title="How late events are" note={`newest events; ${SCALE}`}>
@@ -99,7 +100,7 @@ function StreamPanel({ of }: { of: StreamQuality }) {
       </div>
       {(of.undeclared.length > 0 || of.nulls.length > 0) && (
         <div class="columns even">
-          <Panel flush title="Drift" note="fields that no column declares">
+          <Panel flush title="Drift" note={driftOf(of)}>
             {of.undeclared.length ? (
               <Table
                 label="Undeclared fields"

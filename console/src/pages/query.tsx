@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { api, Problem } from "../api";
 import { type Draft, linked, typed } from "../draft";
 import { count, duration, plural } from "../format";
+import { exactness } from "../fresh";
 import { amend, place } from "../place";
 import { measures } from "../plot";
 import { firstOf } from "../reading";
@@ -39,7 +40,6 @@ interface Past {
 
 interface Answered {
   answer: Answer;
-  more: boolean;
   ms: number;
   sql: string;
 }
@@ -100,9 +100,9 @@ export function QueryPage() {
       setHistory([one, ...history.filter((past) => past.sql !== one.sql)].slice(0, HISTORY_MAX));
     };
     try {
-      const first = firstOf(await api.sql(sql, LIMIT + 1, id), LIMIT);
-      show({ kind: "answer", ...first, ms: Date.now() - since, sql });
-      remember(first.answer.rows.length);
+      const answer = firstOf(await api.sql(sql, LIMIT + 1, id), LIMIT);
+      show({ kind: "answer", answer, ms: Date.now() - since, sql });
+      remember(answer.rows.length);
     } catch (error) {
       show({ kind: "problem", problem: error as Error });
       remember(null);
@@ -283,20 +283,21 @@ function Shown({ result }: { result: Result }) {
   }
 }
 
-function AnswerPanel({ answer, more, ms, sql }: Answered) {
+function AnswerPanel({ answer, ms, sql }: Answered) {
   const [as, setAs] = useState<"rows" | "chart">("rows");
   const [wished, setWished] = useState<string | null>(null);
   const numbers = measures(answer.columns);
+  const exact = exactness(answer, true);
+  const { truncated } = answer;
+  const rows = plural(answer.rows.length, "row");
   const positions = Object.entries(answer.as_of).map(
     ([stream, of]) => `${stream} up to ${of.position?.map(count).join(" · ") ?? "?"}`,
   );
   return (
     <Panel
       flush={as === "rows"}
-      title={
-        more ? `The first ${count(answer.rows.length)} rows` : plural(answer.rows.length, "row")
-      }
-      note={`${duration(ms)}${more ? ", there are more: CSV and Parquet have them" : ""}`}
+      title={truncated ? `${count(answer.rows.length)} of more than ${rows}` : rows}
+      note={`${duration(ms)}${truncated ? ", CSV and Parquet have more" : ""}`}
       actions={
         <>
           {as === "chart" && <MeasureSelect of={numbers} value={wished} onChange={setWished} />}
@@ -327,7 +328,7 @@ function AnswerPanel({ answer, more, ms, sql }: Answered) {
       )}
       {positions.length > 0 && (
         <p class="muted small" style={{ padding: "8px 16px" }}>
-          {positions.join(", ")}
+          <Badge tone={exact.tone}>{exact.text}</Badge> {positions.join(", ")}
         </p>
       )}
     </Panel>

@@ -2,9 +2,8 @@
 
 import { useState } from "preact/hooks";
 import { api } from "../api";
-import { plural } from "../format";
 import { now } from "../live";
-import { price, progress, underWay } from "../rebuild";
+import { price, progress, result, underWay } from "../rebuild";
 import { store, useStore } from "../store";
 import { useAsked } from "../ui/hooks";
 import { Button, Confirm, Notice, say } from "../ui/parts";
@@ -20,9 +19,7 @@ function rebuild(name: string): void {
   api.rebuild(name).then(
     (done) => {
       note(null);
-      say(
-        `${done.view} is generation ${done.generation}: ${plural(done.rows, "row")}, ${plural(done.differences ?? 0, "difference")}`,
-      );
+      say(result(done));
     },
     (error: Error) => note(error),
   );

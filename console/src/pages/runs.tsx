@@ -14,7 +14,7 @@ import { PageHead } from "../ui/page";
 import { Ago, Badge, Empty, Notice, Panel, Stat, Stats, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
 import { allows, me } from "../who";
-import type { EpochShape, GenerationShape } from "../wire";
+import type { EpochInfo, Epochs, GenerationInfo } from "../wire";
 import { Result } from "./explanation";
 import { RebuildButton, RebuildProgress } from "./rebuild";
 
@@ -24,7 +24,7 @@ export function RunsPage() {
   const { query } = useStore(place);
   const project = useStore(status);
   const streams = project?.streams.map((stream) => stream.name) ?? [];
-  const stream = query.stream && streams.includes(query.stream) ? query.stream : "";
+  const stream = query.stream && streams.includes(query.stream) ? query.stream : undefined;
   const { value, problem } = useAsked(
     () => api.ask("epochs", { stream, limit: 200 }),
     [stream],
@@ -39,7 +39,7 @@ export function RunsPage() {
         <select
           class="input"
           aria-label="Stream"
-          value={stream}
+          value={stream ?? ""}
           onChange={(event) => amend({ stream: event.currentTarget.value || null })}
         >
           <option value="">all streams</option>
@@ -53,10 +53,10 @@ export function RunsPage() {
         {!value && !problem && <Waiting />}
         {value && (
           <>
-            <Summary epochs={value.epochs} generations={value.generations} />
+            <Summary of={value} />
             <Panel
               title="Epochs"
-              note={`the newest ${count(Math.min(SHOWN, value.epochs.length))} of ${count(value.epochs.length)} listed`}
+              note={`the newest ${count(Math.min(SHOWN, value.epochs.length))} of ${count(value.epochs_total)} kept`}
             >
               {value.epochs.length ? (
                 <Phases of={value.epochs.slice(0, SHOWN)} />
@@ -67,7 +67,7 @@ export function RunsPage() {
               )}
             </Panel>
             <div class="columns">
-              <Generations of={value.generations} />
+              <Generations of={value} />
               <Rebuild
                 views={
                   project?.views.filter((view) => view.kind !== "read").map((view) => view.name) ??
@@ -82,34 +82,41 @@ export function RunsPage() {
   );
 }
 
-function Summary({
-  epochs,
-  generations,
-}: {
-  epochs: EpochShape[];
-  generations: GenerationShape[];
-}) {
+const compared = (of: GenerationInfo) => of.audits.filter((audit) => audit.changed !== null);
+
+function Summary({ of }: { of: Epochs }) {
+  const { epochs, generations } = of;
   const times = epochs.map((epoch) => epoch.ms).sort((a, b) => a - b);
   const events = epochs.reduce((sum, epoch) => sum + epoch.events, 0);
   const spent = times.reduce((sum, ms) => sum + ms, 0);
   const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))];
-  const differences = generations.reduce(
-    (sum, one) => sum + one.audits.reduce((all, audit) => all + audit.differences, 0),
-    0,
-  );
+  const audits = generations.flatMap(compared);
+  const differences = audits.reduce((sum, audit) => sum + audit.differences, 0);
   return (
     <Stats>
-      <Stat name="Epochs listed" value={count(epochs.length)} note={plural(events, "event")} />
+      <Stat
+        name="Epochs listed"
+        value={count(epochs.length)}
+        note={`of ${count(of.epochs_total)} kept, ${plural(events, "event")}`}
+      />
       <Stat name="Median epoch" value={duration(at(0.5))} />
       <Stat name="95 of 100 within" value={duration(at(0.95))} />
       <Stat name="While working" value={rate(spent ? (events / spent) * 1000 : null)} />
-      <Stat name="Generations listed" value={count(generations.length)} />
-      <Stat name="Audit differences" value={count(differences)} tone={differences ? "bad" : "ok"} />
+      <Stat
+        name="Generations listed"
+        value={count(generations.length)}
+        note={`of ${count(of.generations_total)} kept`}
+      />
+      <Stat
+        name="Audit differences"
+        value={audits.length ? count(differences) : "–"}
+        tone={differences ? "bad" : audits.length ? "ok" : undefined}
+      />
     </Stats>
   );
 }
 
-function Phases({ of }: { of: EpochShape[] }) {
+function Phases({ of }: { of: EpochInfo[] }) {
   const longest = Math.max(...of.map((epoch) => epoch.ms), 1);
   const names = phaseNames(of);
   const shown = names.slice(0, 5);
@@ -144,13 +151,17 @@ function Phases({ of }: { of: EpochShape[] }) {
   );
 }
 
-function Generations({ of }: { of: GenerationShape[] }) {
+function Generations({ of: { generations, generations_total } }: { of: Epochs }) {
   return (
-    <Panel flush title="Generations" note="each was compared with what speed had served">
-      {of.length ? (
+    <Panel
+      flush
+      title="Generations"
+      note={`the newest ${count(generations.length)} of ${count(generations_total)} kept; the audit compares each with what speed had served`}
+    >
+      {generations.length ? (
         <Table
           label="Generations"
-          of={of}
+          of={generations}
           keyOf={(one) => `${one.stream} ${one.number}`}
           scroll
           columns={[
@@ -173,7 +184,9 @@ function Generations({ of }: { of: GenerationShape[] }) {
                     ))}
                   </details>
                 ) : (
-                  <Badge tone="ok">{one.audits.length ? "agrees" : "promoted"}</Badge>
+                  <Badge tone={compared(one).length ? "ok" : "idle"}>
+                    {compared(one).length ? "agrees" : "not compared"}
+                  </Badge>
                 );
               },
             },

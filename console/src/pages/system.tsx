@@ -3,12 +3,14 @@
 import { useState } from "preact/hooks";
 import { api } from "../api";
 import { bytes, duration, percent } from "../format";
+import { status } from "../live";
+import { useStore } from "../store";
 import { BarChart } from "../ui/chart";
 import { useAsked } from "../ui/hooks";
 import { PageHead } from "../ui/page";
 import { Badge, Facts, Notice, Panel, Stat, Stats, Switch, type Tone, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
-import type { SettingShape, System } from "../wire";
+import type { SettingInfo, System } from "../wire";
 
 export function SystemPage() {
   const { value, problem } = useAsked(() => api.ask("system"), [], 3000);
@@ -41,6 +43,9 @@ function lasts({ growth_bytes_per_hour, runway_hours }: System["disk"]): string 
 }
 
 function Shown({ of: { process, spark, disk, versions, settings } }: { of: System }) {
+  // A full disk does not grow any more, because events are refused.
+  const full = useStore(status)?.problems.some((problem) => problem.about === "disk");
+  const known = disk.growth_bytes_per_hour !== null;
   return (
     <>
       <Stats>
@@ -67,13 +72,9 @@ function Shown({ of: { process, spark, disk, versions, settings } }: { of: Syste
         />
         <Stat
           name="Disk lasts"
-          value={lasts(disk)}
-          tone={disk.growth_bytes_per_hour === null ? undefined : runwayTone(disk.runway_hours)}
-          note={
-            disk.growth_bytes_per_hour === null
-              ? "growth is not known yet"
-              : `${bytes(disk.growth_bytes_per_hour)} an hour`
-          }
+          value={full ? "full" : lasts(disk)}
+          tone={full ? "bad" : known ? runwayTone(disk.runway_hours) : undefined}
+          note={known ? `${bytes(disk.growth_bytes_per_hour)} an hour` : "growth is not known yet"}
         />
       </Stats>
       <div class="columns even">
@@ -117,7 +118,7 @@ function Parts({ of }: { of: Record<string, number> }) {
   );
 }
 
-function Settings({ of }: { of: SettingShape[] }) {
+function Settings({ of }: { of: SettingInfo[] }) {
   const [which, setWhich] = useState<"changed" | "all">("changed");
   const [text, setText] = useState("");
   const shown = of.filter(

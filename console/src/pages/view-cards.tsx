@@ -3,8 +3,8 @@
 import { plural } from "../format";
 import { link } from "../routes";
 import { AnswerChart } from "../ui/chart";
-import { Badge, Dot, viewTone } from "../ui/parts";
-import { useView } from "../ui/view";
+import { Badge, Dot } from "../ui/parts";
+import { useView, useViewTone } from "../ui/view";
 import type { ViewStatus } from "../wire";
 
 export function ViewCards({ views }: { views: ViewStatus[] }) {
@@ -23,11 +23,12 @@ export function ViewCards({ views }: { views: ViewStatus[] }) {
 
 function ViewCard({ view }: { view: ViewStatus }) {
   const { answer, problem } = useView(view.name, 60);
+  const toneOf = useViewTone();
   const estimated = answer && Object.values(answer.columns).some((column) => !column.exact);
   return (
     <section class="panel">
       <div class="head">
-        <Dot tone={viewTone(view.state)} />
+        <Dot tone={toneOf(view)} />
         <h2>
           <a href={link("views", view.name)}>{view.name}</a>
         </h2>

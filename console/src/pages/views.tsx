@@ -6,8 +6,9 @@ import { place } from "../place";
 import { link } from "../routes";
 import { useStore } from "../store";
 import { PageHead } from "../ui/page";
-import { Badge, Dot, Empty, Panel, viewTone, Waiting } from "../ui/parts";
+import { Badge, Dot, Empty, Panel, Waiting } from "../ui/parts";
 import { Table } from "../ui/table";
+import { useViewTone } from "../ui/view";
 import type { ViewStatus } from "../wire";
 import { ViewPage } from "./view";
 
@@ -42,6 +43,7 @@ function ViewList() {
 }
 
 function List({ views }: { views: ViewStatus[] }) {
+  const toneOf = useViewTone();
   return (
     <Table
       label="Views"
@@ -52,7 +54,7 @@ function List({ views }: { views: ViewStatus[] }) {
           name: "View",
           show: (view) => (
             <span class="row">
-              <Dot tone={viewTone(view.state)} />
+              <Dot tone={toneOf(view)} />
               <a href={link("views", view.name)}>{view.name}</a>
             </span>
           ),

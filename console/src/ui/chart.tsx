@@ -28,6 +28,13 @@ export function AnswerChart({
   if (drawn.kind === "lines") return <LineChart of={drawn} height={height} label={label} />;
   if (drawn.kind === "bars") return <BarChart of={drawn} />;
   if (drawn.kind === "figures") return <FigureList of={drawn} />;
+  if (drawn.kind === "cut")
+    return (
+      <p class="muted">
+        A chart needs all rows, and only the first {count(answer.rows.length)} were read: aggregate
+        more, or add ORDER BY and LIMIT.
+      </p>
+    );
   return <p class="muted">No number to draw yet.</p>;
 }
 

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { openBySeverity, severityTone } from "../alerts";
 import { api, session } from "../api";
 import { duration, short } from "../format";
-import type { Health } from "../graph";
+import { stateTone } from "../jobs";
 import { forget } from "../kept";
 import { lasting, link as linked, NOT_CONNECTED } from "../link";
 import { now, status } from "../live";
@@ -19,13 +19,6 @@ import { Badge, Button, Dot, say } from "./parts";
 import { theme, toggleTheme } from "./theme";
 
 const GROUPS = ["Watch", "Ask", "Trust", "Run"] as const;
-const TONES: Record<string, Health> = {
-  running: "ok",
-  degraded: "bad",
-  starting: "warn",
-  stopping: "warn",
-  [NOT_CONNECTED]: "bad",
-};
 
 export function Nav({
   pages,
@@ -56,7 +49,7 @@ export function Nav({
           <span class="state" title={project?.reason}>
             {project || away ? (
               <>
-                <Dot tone={TONES[state] ?? "idle"} />
+                <Dot tone={stateTone(state)} />
                 {state}
               </>
             ) : (

@@ -21,10 +21,6 @@ export function Dot({ tone, beat }: { tone: Tone; beat?: boolean }) {
   );
 }
 
-/** The badge of a view's state; an unknown state is not shown as good. */
-export const viewTone = (state: string): Tone =>
-  state === "building" ? "warn" : state === "live" || state === "read" ? "ok" : "idle";
-
 export function Badge({
   tone = "idle",
   onPress,

@@ -1,10 +1,12 @@
-/** The answer of a view, reloaded while its page is visible. */
+/** The answer of a view, reloaded while its page is visible, and the color of its health. */
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../api";
-import { moved } from "../live";
+import { moved, status, topology } from "../live";
 import { readView } from "../reading";
-import type { Answer } from "../wire";
+import { useStore } from "../store";
+import type { Answer, ViewStatus } from "../wire";
+import type { Tone } from "./parts";
 
 const AGAIN_MS = 5000;
 /** A slow view is read for at most a fifth of the time. */
@@ -63,3 +65,17 @@ export function useView(name: string, windows: number, measure: string | null = 
 }
 
 const rest = (ms: number) => new Promise((done) => setTimeout(done, ms));
+
+/** A view is as well as its node and its project: it may be live while its stream fails or the
+ *  project is stopped. An unknown state is not shown as good. */
+export function useViewTone(): (view: ViewStatus) => Tone {
+  const seen = useStore(topology);
+  const project = useStore(status)?.state ?? "";
+  const healths = new Map(seen?.nodes.map((node) => [node.id, node.health]));
+  return ({ name, state }) => {
+    const health = healths.get(`view:${name}`);
+    if (health === "bad" || health === "warn") return health;
+    if (!["starting", "running", "degraded"].includes(project)) return "idle";
+    return state === "building" ? "warn" : state === "live" || state === "read" ? "ok" : "idle";
+  };
+}

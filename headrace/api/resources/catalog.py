@@ -29,7 +29,7 @@ class CatalogColumn(msgspec.Struct, frozen=True):
     generated: str | None = None
 
 
-class WatermarkShape(msgspec.Struct, frozen=True):
+class WatermarkInfo(msgspec.Struct, frozen=True):
     """The column of event time, and the delay after which an event is late."""
 
     column: str
@@ -47,7 +47,7 @@ class CatalogStream(msgspec.Struct, frozen=True):
     source: str | None = None
     format: str | None = None
     partitions: int | None = None
-    watermark: WatermarkShape | None = None
+    watermark: WatermarkInfo | None = None
     key: str | None = None
     id: str | None = None
     reads: list[str] = []  # streams and tables
@@ -112,7 +112,7 @@ class CatalogSink(msgspec.Struct, frozen=True):
     origin: str
 
 
-class FunctionShape(msgspec.Struct, frozen=True):
+class FunctionInfo(msgspec.Struct, frozen=True):
     """A function of SQL. `takes` and `returns` are known for the project's own functions."""
 
     name: str
@@ -131,7 +131,7 @@ class Catalog(msgspec.Struct, frozen=True):
     rules: list[CatalogRule]
     watches: list[CatalogWatch]
     sinks: list[CatalogSink]
-    functions: list[FunctionShape]
+    functions: list[FunctionInfo]
     keywords: list[str]
 
     @property

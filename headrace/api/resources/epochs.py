@@ -21,7 +21,7 @@ from headrace.serving.store import AuditResult
 EPOCHS_LISTED = 100
 
 
-class EpochShape(msgspec.Struct, frozen=True):
+class EpochInfo(msgspec.Struct, frozen=True):
     """One committed micro-batch of speed: the events [lower, upper) of each partition."""
 
     number: int
@@ -38,7 +38,7 @@ class EpochShape(msgspec.Struct, frozen=True):
     phases: dict[str, int] | None = None  # milliseconds of each, while the process has them
 
 
-class GenerationShape(msgspec.Struct, frozen=True):
+class GenerationInfo(msgspec.Struct, frozen=True):
     """One promoted build of batch."""
 
     stream: str
@@ -50,10 +50,12 @@ class GenerationShape(msgspec.Struct, frozen=True):
 
 
 class Epochs(msgspec.Struct, frozen=True):
-    """The newest first, of each."""
+    """The newest first, of each, and how many of each are stored."""
 
-    epochs: list[EpochShape]
-    generations: list[GenerationShape]
+    epochs: list[EpochInfo]
+    generations: list[GenerationInfo]
+    epochs_total: int
+    generations_total: int
 
 
 class EpochsRequest(GetRequest[Epochs], frozen=True):
@@ -61,7 +63,7 @@ class EpochsRequest(GetRequest[Epochs], frozen=True):
 
     endpoint = Endpoint(
         "/v1/epochs", "epochs", ANY_USER, stored=True,
-        unknown="epochs have the parameters stream and limit",
+        unknown="epochs have no parameter '{name}'",
     )  # fmt: skip
     stream: Annotated[str | None, "only epochs and generations of this stream"] = None
     limit: Annotated[Limit, "maximum number of epochs, and of generations"] = EPOCHS_LISTED
@@ -89,9 +91,11 @@ class EpochsRequest(GetRequest[Epochs], frozen=True):
         return Epochs(
             sorted(epochs, key=lambda epoch: epoch.number, reverse=True)[: self.limit],
             sorted(generations, key=lambda generation: generation.at, reverse=True)[: self.limit],
+            sum(one.epochs_total for one in found),
+            sum(one.generations_total for one in found),
         )
 
 
-def _audited(generation: GenerationShape, caller: Caller) -> GenerationShape:
+def _audited(generation: GenerationInfo, caller: Caller) -> GenerationInfo:
     audits = [audit for audit in generation.audits if may_read(caller, "view", audit.view)]
     return replace(generation, audits=audits)

@@ -45,6 +45,7 @@ class EventPage(msgspec.Struct, frozen=True):
     events: list[EventRecord]
     next: str | None  # cursor: the value of `before` for the next page; null at the end
     scanned: int  # records that were read
+    total: int  # records of the requested partitions
 
 
 class CommitRecord(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ class CommitRecord(msgspec.Struct, frozen=True):
 
 
 class AffectedRow(msgspec.Struct, frozen=True):
-    """A row of a view that includes the event; or, without a key, why that is not known."""
+    """A row of a view that includes the event; or, without a key, why rows are not listed."""
 
     view: str
     key: dict[str, Any] | None

@@ -63,7 +63,8 @@ class StreamQuality(msgspec.Struct, frozen=True):
     duplicates: int
     dead_letters: int
     reasons: list[ReasonCount]
-    undeclared: list[UndeclaredField]
+    undeclared: list[UndeclaredField]  # the most common
+    undeclared_total: int
     nulls: list[NullShare]
     balance: Balance
 

@@ -8,7 +8,7 @@ from headrace.api import needs
 from headrace.api.get_request import Endpoint, GetRequest
 
 
-class ProcessShape(msgspec.Struct, frozen=True):
+class ProcessInfo(msgspec.Struct, frozen=True):
     """The process that answers; `uptime_s` is null if the project is not running."""
 
     pid: int
@@ -18,7 +18,7 @@ class ProcessShape(msgspec.Struct, frozen=True):
     kept_rows_bytes: int = 0  # of the memory: cached rows of views
 
 
-class SparkShape(msgspec.Struct, frozen=True):
+class SparkInfo(msgspec.Struct, frozen=True):
     """The settings of Spark, and its process if it is running."""
 
     running: bool
@@ -29,7 +29,7 @@ class SparkShape(msgspec.Struct, frozen=True):
     jvm_memory_bytes: int | None
 
 
-class DiskShape(msgspec.Struct, frozen=True):
+class DiskUsage(msgspec.Struct, frozen=True):
     """The disk of the state folder, and how large each part of it is."""
 
     path: str
@@ -41,7 +41,7 @@ class DiskShape(msgspec.Struct, frozen=True):
     runway_hours: float | None  # until it is full at that rate; None: it does not grow
 
 
-class SettingShape(msgspec.Struct, frozen=True):
+class SettingInfo(msgspec.Struct, frozen=True):
     """A setting in the notation of headrace.toml; the value of a secret is not shown."""
 
     name: str
@@ -54,11 +54,11 @@ class SettingShape(msgspec.Struct, frozen=True):
 
 class System(msgspec.Struct, frozen=True):
     at: str
-    process: ProcessShape
-    spark: SparkShape
-    disk: DiskShape
+    process: ProcessInfo
+    spark: SparkInfo
+    disk: DiskUsage
     versions: dict[str, str]
-    settings: list[SettingShape]
+    settings: list[SettingInfo]
 
 
 class SystemRequest(GetRequest[System], frozen=True):

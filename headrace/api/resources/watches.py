@@ -13,8 +13,6 @@ from headrace.api.read_access import readable
 from headrace.core.errors import BadRequest
 from headrace.serving.watches import ACTIVE, ENDED, WatchStatus
 
-_STATES = "watches have the parameter state, which is active or ended"
-
 
 class WatchList(msgspec.Struct, frozen=True):
     """The current watches."""
@@ -26,13 +24,16 @@ class WatchesRequest(GetRequest[WatchList], frozen=True):
     """All watches, and why ended ones ended."""
 
     endpoint = Endpoint(
-        "/v1/watches", "watches", needs.reads(needs.NAMED), stored=True, unknown=_STATES
-    )
+        "/v1/watches", "watches", needs.reads(needs.NAMED), stored=True,
+        unknown="watches have no parameter '{name}'",
+    )  # fmt: skip
     state: Annotated[str | None, "only watches in this state: active or ended"] = None
 
     def __post_init__(self) -> None:
-        if self.state not in {None, ACTIVE, ENDED}:
-            raise BadRequest(_STATES)
+        if self.state is not None and self.state not in {ACTIVE, ENDED}:
+            raise BadRequest(
+                f"the state of a watch must be {ACTIVE} or {ENDED}, not '{self.state[:40]}'"
+            )
 
     def readable(self, service: RequestHandler, caller: Caller) -> WatchList:
         return WatchList(readable("rule", service.ask(self).watches, caller))

@@ -15,16 +15,16 @@ def chosen(condition: TypedSql, yes: TypedSql, no: TypedSql) -> TypedSql:
     """`if(condition, yes, no)`."""
     type = widest([yes.type, no.type])
     if type is None:
-        raise not_available(f"a choice between {yes.type} and {no.type}")
-    condition = truth(condition)
-    sql = f"CASE WHEN {condition.sql} THEN {cast(yes, type).sql} ELSE {cast(no, type).sql} END"
+        raise not_available(f"a choice between values of type {yes.type} and {no.type}")
+    condition, yes, no = truth(condition), cast(yes, type), cast(no, type)
+    sql = f"CASE WHEN {condition.sql} THEN {yes.sql} ELSE {no.sql} END"
     return combine((condition, yes, no), sql, type)
 
 
 def _nullif(arguments: Sequence[TypedSql]) -> TypedSql:
     a, b = arguments
     equal = comparison("=", a, b)
-    return combine((a, b), f"CASE WHEN {equal.sql} THEN NULL ELSE {a.sql} END", a.type)
+    return combine((equal, a), f"CASE WHEN {equal.sql} THEN NULL ELSE {a.sql} END", a.type)
 
 
 def _nvl2(arguments: Sequence[TypedSql]) -> TypedSql:

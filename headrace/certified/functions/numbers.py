@@ -19,6 +19,7 @@ from headrace.certified.types import (
     is_decimal,
     wider_number,
 )
+from headrace.core.errors import BadQuery
 
 D = "DOUBLE"
 
@@ -26,8 +27,9 @@ D = "DOUBLE"
 def _round(arguments: Sequence[TypedSql]) -> TypedSql:
     """Half up. The number of places is a literal."""
     value = arguments[0]
-    places = int(arguments[1].literal or 0) if len(arguments) > 1 else 0
+    places = _places(arguments[1].literal or "0") if len(arguments) > 1 else 0
     if value.type in FLOATS:
+        value = value.deciding()
         rounded = f"spark_round({value.sql}, {places})"
         sql = f"CASE WHEN isfinite({value.sql}) THEN {rounded} ELSE {value.sql} END"
         return value.as_type(f"CAST({sql} AS {value.type})", value.type)
@@ -38,6 +40,18 @@ def _round(arguments: Sequence[TypedSql]) -> TypedSql:
     step = 10**-places
     half = f"(abs(CAST({value.sql} AS HUGEINT)) + {step // 2}) // {step} * {step}"
     return value.as_type(wrapped(f"(sign({value.sql}) * ({half}))", value.type), value.type)
+
+
+_PLACES_MAX = 400  # no DOUBLE has more
+
+
+def _places(literal: str) -> int:
+    try:
+        places = int(literal)
+    except ValueError as error:
+        found = literal[:40]
+        raise BadQuery(f"the second argument of round must be an integer, got {found}") from error
+    return max(-DIGITS_MAX, min(places, _PLACES_MAX))
 
 
 def _rounded_decimal(value: TypedSql, places: int) -> TypedSql:
@@ -125,6 +139,11 @@ def _nan_outside(function: str, domain: str) -> str:
     return f"CASE WHEN {{0}} IS NULL THEN NULL {inside} END"
 
 
+def _rounded(name: str, takes: tuple[str, ...], sql: str) -> Scalar:
+    """A function of which mathematical libraries compute the last digits differently."""
+    return Scalar(name, takes, sql, D, rounded=True)
+
+
 ROWS = rows(
     Scalar("round", ("NUMBER",), _round),
     Scalar("round", ("NUMBER", "LITERAL"), _round),
@@ -139,30 +158,29 @@ ROWS = rows(
     Scalar("positive", ("NUMBER",), "{0}", "="),
     Scalar("sign", (D,), "CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END", D),
     Scalar("sqrt", (D,), _nan_outside("sqrt({0})", "{0} >= 0 OR isnan({0})"), D),
-    Scalar("cbrt", (D,), "cbrt({0})", D),
-    Scalar("exp", (D,), "exp({0})", D),
-    Scalar("ln", (D,), _in_domain("ln({0})", "{0} > 0"), D),
-    Scalar("log", (D,), _in_domain("ln({0})", "{0} > 0"), D),
-    Scalar("log", (D, D), _in_domain("ln({1}) / ln({0})", "{0} > 0 AND {1} > 0"), D),
-    Scalar("log10", (D,), _in_domain("log10({0})", "{0} > 0"), D),
-    Scalar("log2", (D,), _in_domain("log2({0})", "{0} > 0"), D),
+    _rounded("cbrt", (D,), "cbrt({0})"),
+    _rounded("exp", (D,), "exp({0})"),
+    _rounded("ln", (D,), _in_domain("ln({0})", "{0} > 0")),
+    _rounded("log", (D,), _in_domain("ln({0})", "{0} > 0")),
+    _rounded("log", (D, D), _in_domain("ln({1}) / ln({0})", "{0} > 0 AND {1} > 0")),
+    _rounded("log10", (D,), _in_domain("log10({0})", "{0} > 0")),
+    _rounded("log2", (D,), _in_domain("log2({0})", "{0} > 0")),
     # For 1 and an exponent that is NaN or infinite, C gives 1 and Java NaN.
-    Scalar(
+    _rounded(
         "power",
         (D, D),
         "CASE WHEN abs({0}) = 1 AND NOT isfinite({1}) THEN CAST('nan' AS DOUBLE) "
         "ELSE pow({0}, {1}) END",
-        D,
     ),
-    Scalar("degrees", (D,), "degrees({0})", D),
-    Scalar("radians", (D,), "radians({0})", D),
-    Scalar("sin", (D,), _nan_outside("sin({0})", "isfinite({0})"), D),
-    Scalar("cos", (D,), _nan_outside("cos({0})", "isfinite({0})"), D),
-    Scalar("tan", (D,), _nan_outside("tan({0})", "isfinite({0})"), D),
-    Scalar("asin", (D,), _nan_outside("asin({0})", "{0} BETWEEN -1 AND 1"), D),
-    Scalar("acos", (D,), _nan_outside("acos({0})", "{0} BETWEEN -1 AND 1"), D),
-    Scalar("atan", (D,), "atan({0})", D),
-    Scalar("atan2", (D, D), "atan2({0} + 0.0, {1} + 0.0)", D),
+    _rounded("degrees", (D,), "degrees({0})"),
+    _rounded("radians", (D,), "radians({0})"),
+    _rounded("sin", (D,), _nan_outside("sin({0})", "isfinite({0})")),
+    _rounded("cos", (D,), _nan_outside("cos({0})", "isfinite({0})")),
+    _rounded("tan", (D,), _nan_outside("tan({0})", "isfinite({0})")),
+    _rounded("asin", (D,), _nan_outside("asin({0})", "{0} BETWEEN -1 AND 1")),
+    _rounded("acos", (D,), _nan_outside("acos({0})", "{0} BETWEEN -1 AND 1")),
+    _rounded("atan", (D,), "atan({0})"),
+    _rounded("atan2", (D, D), "atan2({0} + 0.0, {1} + 0.0)"),
     Scalar("isnan", (D,), "coalesce(isnan({0}), false)", "BOOLEAN"),
     Scalar("nanvl", (D, D), "CASE WHEN isnan({0}) THEN {1} ELSE {0} END", D),
     Scalar("pi", (), "pi()", D),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from headrace.certified.function import Scalar, rows
@@ -40,9 +41,11 @@ def _sized(form: str) -> Callable[[Sequence[TypedSql]], TypedSql]:
     def make(given: Sequence[TypedSql]) -> TypedSql:
         size = given[1]
         if size.type != "INT" or int(size.literal or 0) > SIZE_MAX:
-            raise LimitReached(f"a size over views is a whole number of at most {SIZE_MAX:,}")
+            raise LimitReached(
+                f"repeat, lpad and rpad over views require a whole number of at most {SIZE_MAX:,}"
+            )
         if any(word in value.sql for value in given for word in ("repeat(", "pad(")):
-            raise not_available("a text of a size within another")
+            raise not_available("repeat, lpad or rpad within another of them")
         return combine(given, form.format(*(value.sql for value in given)), S)
 
     return make
@@ -51,7 +54,7 @@ def _sized(form: str) -> Callable[[Sequence[TypedSql]], TypedSql]:
 def _split_part(given: Sequence[TypedSql]) -> TypedSql:
     text, by, part = given
     if part.type != "INT" or part.literal == "0":
-        raise BadQuery("split_part takes a number other than 0 as its third argument")
+        raise BadQuery("the third argument of split_part must be an integer other than 0")
     whole = text.sql if part.literal in {"1", "-1"} else f"left({text.sql}, 0)"
     split = f"split_part({text.sql}, {by.sql}, {part.sql})"
     return combine(given, f"CASE WHEN {by.sql} = '' THEN {whole} ELSE {split} END", S)
@@ -61,6 +64,39 @@ def _regexp_like(given: Sequence[TypedSql]) -> TypedSql:
     text, pattern = given
     written = text_literal(certified_pattern(pattern.literal or ""))
     return text.as_type(f"regexp_matches({text.sql}, {written})", "BOOLEAN")
+
+
+def _part_pattern(name: str, pattern: TypedSql) -> str:
+    if pattern.type != S:
+        raise not_available(f"{name} with a pattern of {pattern.type}")
+    return text_literal(certified_pattern(pattern.literal or "", matched=True))
+
+
+def _regexp_extract(given: Sequence[TypedSql]) -> TypedSql:
+    """The first match, or a group of it; an empty text where there is none."""
+    text, pattern, *rest = given
+    written = _part_pattern("regexp_extract", pattern)
+    group = rest[0].literal if rest else "1"
+    if group is None:
+        raise not_available("regexp_extract with a group that is not a literal")
+    last = re.compile(pattern.literal or "").groups
+    if group not in map(str, range(last + 1)):
+        raise BadQuery(f"the group of regexp_extract must be from 0 to {last}, got {group}")
+    return text.as_type(f"regexp_extract({text.sql}, {written}, {group})", S)
+
+
+def _regexp_replace(given: Sequence[TypedSql]) -> TypedSql:
+    text, pattern, by = given
+    written, literal = _part_pattern("regexp_replace", pattern), by.literal or ""
+    if by.type != S or "$" in literal or "\\" in literal:
+        raise not_available("regexp_replace with anything but a plain text as the replacement")
+    return text.as_type(f"regexp_replace({text.sql}, {written}, {by.sql}, 'g')", S)
+
+
+def _split(given: Sequence[TypedSql]) -> TypedSql:
+    text, pattern = given
+    written = _part_pattern("split", pattern)
+    return text.as_type(f"string_split_regex({text.sql}, {written})", "ARRAY<STRING>")
 
 
 ROWS = rows(
@@ -80,6 +116,10 @@ ROWS = rows(
     Scalar("concat", ("STRING*",), _concat),
     Scalar("concat_ws", (S, "STRING*"), "concat_ws({all})", S),
     Scalar("regexp_like", (S, "LITERAL"), _regexp_like),
+    Scalar("regexp_extract", (S, "LITERAL"), _regexp_extract),
+    Scalar("regexp_extract", (S, "LITERAL", "LITERAL"), _regexp_extract),
+    Scalar("regexp_replace", (S, "LITERAL", "LITERAL"), _regexp_replace),
+    Scalar("split", (S, "LITERAL"), _split),
     Scalar("substring", (S, I), _SUBSTRING.replace("{2}", str(2**31 - 1)), S),
     Scalar("substring", (S, I, I), _SUBSTRING, S),
     Scalar("left", (S, I), "CASE WHEN {1} <= 0 THEN left({0}, 0) ELSE left({0}, {1}) END", S),

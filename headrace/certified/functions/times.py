@@ -11,7 +11,7 @@ from dataclasses import replace
 from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
 from headrace.certified.intervals import DAYS_MAX, MONTHS_MAX, in_calendar, within
-from headrace.certified.typed import TypedSql, combine, not_available
+from headrace.certified.typed import TypedSql, combine, not_available, text_literal
 
 S, I, B, T, DAY = "STRING", "INT", "BIGINT", "TIMESTAMP", "DATE"  # noqa: E741
 _TRUNC = {
@@ -69,8 +69,7 @@ def _date_format(arguments: Sequence[TypedSql]) -> TypedSql:
 def _formatted(sql: str, directives: str | None) -> str:
     if directives is None:
         return f"CAST(quarter({sql}) AS VARCHAR)"
-    literal = directives.replace("'", "''")
-    return f"strftime({sql}, '{literal}')"
+    return f"strftime({sql}, {text_literal(directives)})"
 
 
 def _directive(word: str, pattern: str) -> str:
@@ -90,7 +89,16 @@ def _field(name: str, sql: str, takes: str = T) -> Scalar:
 def _add_months(arguments: Sequence[TypedSql]) -> TypedSql:
     value, months = arguments
     sql = f"CAST({value.sql} + to_months({within(months.sql, MONTHS_MAX)}) AS DATE)"
-    return combine(arguments, in_calendar(sql, DAY), DAY)
+    return in_calendar(combine(arguments, sql, DAY))
+
+
+def _computed(name: str, takes: tuple[str, ...], sql: str, gives: str) -> Scalar:
+    """A function that leads out of the calendar."""
+
+    def make(given: Sequence[TypedSql]) -> TypedSql:
+        return in_calendar(combine(given, sql.format(*(value.sql for value in given)), gives))
+
+    return Scalar(name, takes, make)
 
 
 def _date_part(arguments: Sequence[TypedSql]) -> TypedSql:
@@ -98,7 +106,8 @@ def _date_part(arguments: Sequence[TypedSql]) -> TypedSql:
     field = next((field for names, field in _FIELDS.items() if name in names.split()), None)
     if field is None:
         known = ", ".join(names.split()[0] for names in _FIELDS)
-        raise not_available(f"the field '{arguments[0].literal}' of a time", f"there are: {known}.")
+        what = f"the field '{arguments[0].literal}' of a timestamp"
+        raise not_available(what, f"available fields: {known}.")
     return field.call(arguments[1:])
 
 
@@ -121,7 +130,7 @@ def _timestampdiff(arguments: Sequence[TypedSql]) -> TypedSql:
     elif months := _UNITS_MONTHS.get(unit):
         sql = f"CAST({_MONTHS.format(a.sql, b.sql)} // {months} AS BIGINT)"
     else:
-        raise not_available(f"timestampdiff in the unit '{arguments[0].literal}'")
+        raise not_available(f"timestampdiff with the unit '{arguments[0].literal}'")
     return combine((a, b), sql, B)
 
 
@@ -183,8 +192,8 @@ ROWS = rows(
     Scalar("trunc", (DAY, "LITERAL"), _trunc),
     Scalar("date_format", (T, "LITERAL"), _date_format),
     Scalar("last_day", (DAY,), "last_day({0})", DAY),
-    Scalar("date_add", (DAY, I), in_calendar(f"({{0}} + {within('{1}', DAYS_MAX)})", DAY), DAY),
-    Scalar("date_sub", (DAY, I), in_calendar(f"({{0}} - {within('{1}', DAYS_MAX)})", DAY), DAY),
+    _computed("date_add", (DAY, I), f"({{0}} + {within('{1}', DAYS_MAX)})", DAY),
+    _computed("date_sub", (DAY, I), f"({{0}} - {within('{1}', DAYS_MAX)})", DAY),
     Scalar("datediff", (DAY, DAY), "CAST({0} - {1} AS INTEGER)", I),
     Scalar("add_months", (DAY, I), _add_months),
     Scalar("timestampdiff", ("LITERAL", T, T), _timestampdiff),
@@ -201,11 +210,11 @@ ROWS = rows(
     Scalar("unix_seconds", ("TIMESTAMP!",), "CAST(floor(epoch_us({0}) / 1000000) AS BIGINT)", B),
     Scalar("unix_timestamp", (T,), "(epoch_us({0}) // 1000000)", B),
     Scalar("unix_date", ("DATE!",), "CAST({0} - DATE '1970-01-01' AS INTEGER)", I),
-    Scalar("date_from_unix_date", (I,), in_calendar("TRY(DATE '1970-01-01' + {0})", DAY), DAY),
-    Scalar("timestamp_micros", (B,), in_calendar("TRY(make_timestamp({0}))", T), T),
-    Scalar("timestamp_millis", (B,), in_calendar("TRY(make_timestamp({0} * 1000))", T), T),
-    Scalar("timestamp_seconds", (B,), in_calendar("TRY(make_timestamp({0} * 1000000))", T), T),
-    Scalar("make_date", (I, I, I), in_calendar("TRY(make_date({0}, {1}, {2}))", DAY), DAY),
+    _computed("date_from_unix_date", (I,), "TRY(DATE '1970-01-01' + {0})", DAY),
+    _computed("timestamp_micros", (B,), "TRY(make_timestamp({0}))", T),
+    _computed("timestamp_millis", (B,), "TRY(make_timestamp({0} * 1000))", T),
+    _computed("timestamp_seconds", (B,), "TRY(make_timestamp({0} * 1000000))", T),
+    _computed("make_date", (I, I, I), "TRY(make_date({0}, {1}, {2}))", DAY),
     also={
         "dayofmonth": "day",
         "date_diff": "datediff",

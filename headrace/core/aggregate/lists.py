@@ -70,11 +70,11 @@ def _histogram(types: Types, said: ParameterValues) -> LoweredAggregate | None:
     return LoweredAggregate(tuple(sum_of(count) for count in counts), finish, type)
 
 
-def _no_range(said: ParameterValues) -> str | None:
+def _range_error(said: ParameterValues) -> str | None:
     low, high, _ = said
-    return (
-        f"the low of histogram, {low:g}, is not below its high, {high:g}" if low >= high else None
-    )
+    if low < high:
+        return None
+    return f"the low bound of histogram must be less than the high bound, got {low:g} and {high:g}"
 
 
 def _ids(types: Types, said: ParameterValues) -> LoweredAggregate | None:
@@ -94,7 +94,7 @@ ROWS = (
         1,
         NUMBER,
         _histogram,
-        refuses=_no_range,
+        refuses=_range_error,
         parameters=(
             AggregateParameter("low", float),
             AggregateParameter("high", float),

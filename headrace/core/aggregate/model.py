@@ -77,14 +77,14 @@ class AggregateParameter:
     """An argument that a definition writes as a literal."""
 
     name: str
-    kind: type  # int, float, or object: a number or a text
+    kind: type  # int, float, or object: a number or a string
     default: Any = None  # None: it is required
     low: float = float("-inf")
     high: float = float("inf")
 
     @property
     def takes(self) -> str:
-        kind = {int: "a whole number", float: "a number"}.get(self.kind, "a number or a text")
+        kind = {int: "a whole number", float: "a number"}.get(self.kind, "a number or a string")
         bounded = self.low != float("-inf")
         return f"{kind} from {self.low:g} to {self.high:g}" if bounded else kind
 

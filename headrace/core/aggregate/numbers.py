@@ -41,21 +41,30 @@ _WHOLE = (
 _COUNT = sum_of("count({x})")
 
 
-# A sum of decimals is kept as text; SQLite has no decimals.
-_DECIMALS = Partial(Merge.DECIMAL_SUM, ("cast(sum({x}){when} as string)",), ("TEXT",))
 _DIGITS_MAX = 38
+
+
+def _decimals(precision: int) -> Partial:
+    """A sum of decimals is kept as text; SQLite has no decimals. One that has more digits than
+    Spark's is NaN, and so is every sum that it becomes a part of.
+    """
+    lift = "cast(sum({x}){when} as string)"
+    if precision + 10 > _DIGITS_MAX:
+        lift = f"CASE WHEN count({{x}}){{when}} > 0 THEN coalesce({lift}, 'NaN') END"
+    return Partial(Merge.DECIMAL_SUM, (lift,), ("TEXT",))
 
 
 def _decimal_sum(size: tuple[int, int]) -> LoweredAggregate:
     precision, scale = min(size[0] + 10, _DIGITS_MAX), size[1]
     finish = f"finish_decimal_sum({{0}}, {precision}, {scale})"
-    return LoweredAggregate((_DECIMALS,), finish, Type.decimal_of(precision, scale))
+    return LoweredAggregate((_decimals(size[0]),), finish, Type.decimal_of(precision, scale))
 
 
 def _decimal_avg(size: tuple[int, int]) -> LoweredAggregate:
     precision, scale = (min(digits + 4, _DIGITS_MAX) for digits in size)
     finish = f"finish_decimal_sum({{0}}, {precision}, {scale}, {{1}})"
-    return LoweredAggregate((_DECIMALS, _COUNT), finish, Type.decimal_of(precision, scale))
+    partials = (_decimals(size[0]), _COUNT)
+    return LoweredAggregate(partials, finish, Type.decimal_of(precision, scale))
 
 
 def _count(types: Types, said: ParameterValues) -> LoweredAggregate:

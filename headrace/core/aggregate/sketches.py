@@ -145,7 +145,7 @@ ROWS = (
     Aggregate(
         "count_min",
         1,
-        "STRING with a text, or a whole number with one",
+        "STRING with a string literal, or a whole number with a whole literal",
         _count_min,
         Approximation("always", COUNT_MIN_ERROR, of="events"),
         parameters=(AggregateParameter("value", object),),

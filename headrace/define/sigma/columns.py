@@ -25,7 +25,7 @@ def column_of(field: str) -> str:
     """
     name = re.sub(r"\W", "_", field.strip(), flags=re.ASCII).lstrip("_")
     if not name:
-        raise ValueError(f"the field '{field}' leaves no name for a column")
+        raise ValueError(f"no column name can be made from the field '{field}'")
     return f"f_{name}" if name[0].isdigit() else name
 
 

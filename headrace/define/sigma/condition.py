@@ -18,10 +18,12 @@ def read_condition(text: str, selections: dict[str, Tree]) -> Tree:
     """The tree of a condition over selections; a ValueError says what is not understood."""
     reader = _Reader(text, selections)
     if "|" in reader.words:
-        raise ValueError(f"the condition '{text}' counts after '|'; a correlation rule counts")
+        raise ValueError(
+            f"the condition '{text}' has an aggregation after '|'; write a correlation rule instead"
+        )
     tree = reader.any()
     if reader.words:
-        raise ValueError(f"the condition '{text}' continues after its end: '{reader.words[0]}'")
+        raise ValueError(f"the condition '{text}' has an unexpected '{reader.words[0]}'")
     return tree
 
 
@@ -48,7 +50,7 @@ class _Reader:
     def one(self) -> Tree:
         self.depth += 1
         if self.depth > _DEPTH_MAX:
-            raise ValueError(f"the condition is deeper than {_DEPTH_MAX} parts")
+            raise ValueError(f"the condition is nested more than {_DEPTH_MAX} levels deep")
         tree = self.inner()
         self.depth -= 1
         return tree
@@ -59,22 +61,20 @@ class _Reader:
         if self.accept("("):
             tree = self.any()
             if not self.accept(")"):
-                raise ValueError(f"the condition '{self.text}' lacks a ')'")
+                raise ValueError(f"the condition '{self.text}' is missing a ')'")
             return tree
         word = self.word()
         if self.accept("of"):
             return self.several(word)
         if word not in self.selections:
-            raise ValueError(f"the condition names '{word}', which is not a selection")
+            raise ValueError(f"'{word}' in the condition is not a selection")
         return self.selections[word]
 
     def several(self, many: str) -> Tree:
         """`1 of …` or `all of …`."""
         which = self.word()
         if many.lower() not in {"1", "any", "all"}:
-            raise ValueError(
-                f"'{many} of {which}' is not understood; there are '1 of' and 'all of'"
-            )
+            raise ValueError(f"'{many} of {which}' is not supported; use '1 of' or 'all of'")
         # A selection whose name begins with '_' is kept out of 'them', as Sigma says.
         found = [
             tree
@@ -82,7 +82,7 @@ class _Reader:
             if (which.lower() == "them" and not name.startswith("_")) or fnmatchcase(name, which)
         ]
         if not found:
-            raise ValueError(f"the condition names '{which}', which is not a selection")
+            raise ValueError(f"'{which}' in the condition is not a selection")
         return all_of(found) if many.lower() == "all" else any_of(found)
 
     def accept(self, word: str) -> bool:
@@ -93,6 +93,6 @@ class _Reader:
 
     def word(self) -> str:
         if not self.words or self.words[0] in "()":
-            raise ValueError(f"the condition '{self.text}' lacks the name of a selection")
+            raise ValueError(f"the condition '{self.text}' is missing the name of a selection")
         word: str = self.words.pop(0)
         return word

@@ -19,9 +19,9 @@ _CONDITION = "condition"
 def detection_tree(detection: Any, keywords_in: str | None) -> Tree:
     """What an event must be; a ValueError says what is not understood."""
     if not isinstance(detection, dict):
-        raise ValueError("detection is not a mapping of selections")
+        raise ValueError("detection must be a mapping of selections")
     if "timeframe" in detection:
-        raise ValueError("detection has a timeframe; a correlation rule has a timespan instead")
+        raise ValueError("a timeframe is not supported; use the timespan of a correlation rule")
     selections = {
         str(name): _selection(str(name), said, keywords_in)
         for name, said in detection.items()
@@ -53,7 +53,9 @@ def _field(key: str, value: Any, keywords_in: str | None) -> Tree:
     if field:
         return tree_of(field, modifiers, value)
     if modifiers not in ([], ["all"]):
-        raise ValueError(f"keywords have the modifier '{modifiers[0]}'; they take only 'all'")
+        raise ValueError(
+            f"the modifier '{modifiers[0]}' is not supported for keywords; only 'all' is"
+        )
     words = value if isinstance(value, list) else [value]
     found = [_keyword(word, keywords_in) for word in words]
     return all_of(found) if modifiers else any_of(found)
@@ -61,7 +63,7 @@ def _field(key: str, value: Any, keywords_in: str | None) -> Tree:
 
 def _keyword(word: Any, keywords_in: str | None) -> Tree:
     if not isinstance(word, str | int | float) or isinstance(word, bool):
-        raise ValueError("a keyword is not a text")
+        raise ValueError("a keyword must be a string or a number")
     if keywords_in is None:
-        raise ValueError(f"'{word}' is a keyword; --keywords names the column to search")
+        raise ValueError(f"'{word}' is a keyword; name the column to search with --keywords")
     return Test(keywords_in, parse_glob(str(word), before=True, after=True))

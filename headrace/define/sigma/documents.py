@@ -77,7 +77,7 @@ def _check(root: yaml.Node, path: str) -> None:
         node, seen = waiting.pop(), seen + 1
         if seen > NODES_MAX:
             raise BadDefinition(
-                f"{path} has a document of more than {NODES_MAX:,} parts",
+                f"{path} has a document of more than {NODES_MAX:,} nodes",
                 origin=Origin(path, root.start_mark.line + 1),
             )
         if isinstance(node, yaml.MappingNode):
@@ -92,8 +92,8 @@ def _refuse_repeats(node: yaml.MappingNode, path: str) -> None:
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.value in keys:
             raise BadDefinition(
-                f"{path} says '{key.value}' twice in one mapping",
-                hint="YAML would keep only the second; write a list, or two selections.",
+                f"{path} has the key '{key.value}' twice in one mapping",
+                hint="YAML keeps only the second; write a list or two selections.",
                 origin=Origin(path, key.start_mark.line + 1),
             )
         keys |= {key.value} if isinstance(key, yaml.ScalarNode) else set()

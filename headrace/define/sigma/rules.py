@@ -77,7 +77,7 @@ def read_event_rule(document: SigmaDocument, keywords_in: str | None) -> EventRu
     if "detection" not in fields:
         said = next((key for key in ("action", "filter") if key in fields), None)
         raise ValueError(
-            f"documents with '{said}' are not known" if said else "it has no detection"
+            f"documents with '{said}' are not supported" if said else "it has no detection"
         )
     tree = detection_tree(fields["detection"], keywords_in)
     return EventRule(_about(document), tree, _texts(fields.get("fields")))
@@ -86,13 +86,15 @@ def read_event_rule(document: SigmaDocument, keywords_in: str | None) -> EventRu
 def read_correlation(document: SigmaDocument) -> Correlation:
     said = document.fields["correlation"]
     if not isinstance(said, dict):
-        raise ValueError("correlation is not a mapping")
+        raise ValueError("correlation must be a mapping")
     type = said.get("type")
     if type not in TYPES:
-        raise ValueError(f"correlations of type '{type}' are not known; {', '.join(TYPES)} are")
+        raise ValueError(
+            f"the correlation type '{type}' is not supported; use one of {', '.join(TYPES)}"
+        )
     rules = _texts(said.get("rules"))
     if not rules:
-        raise ValueError("the correlation names no rules")
+        raise ValueError("the correlation has no rules")
     counts = type in ("event_count", "value_count")
     operator, least = _threshold(said.get("condition")) if counts else ("", 0)
     if not counts:
@@ -121,7 +123,7 @@ def _level(said: Any) -> Severity | None:
         return None
     word = {"informational": "info"}.get(str(said).lower(), str(said).lower())
     if word not in set(Severity):
-        raise ValueError(f"the level '{said}' is not known")
+        raise ValueError(f"the level '{said}' is not valid")
     return Severity(word)
 
 
@@ -137,28 +139,30 @@ def _threshold(said: Any) -> tuple[str, int]:
     for word in numbers:
         if word not in _MORE:
             raise ValueError(
-                f"the condition has '{word}'; only 'gte' and 'gt' are counted up to, "
-                "since less may always become more"
+                f"the condition has '{word}'; only 'gte' and 'gt' are supported, "
+                "because a low count may still rise"
             )
     if len(numbers) > 1:
         raise ValueError("the condition has both 'gte' and 'gt'")
     [(word, least)] = numbers.items()
     if not isinstance(least, int) or isinstance(least, bool):
-        raise ValueError(f"the condition '{word}: {least}' has no whole number")
+        raise ValueError(f"the condition '{word}: {least}' requires a whole number")
     if not 1 <= least + (word == "gt") <= LEAST_MAX:
-        raise ValueError(f"the condition '{word}: {least}' is not within 1 and {LEAST_MAX:,}")
+        raise ValueError(
+            f"the condition '{word}: {least}' requires a count from 1 to {LEAST_MAX:,}"
+        )
     return _MORE[word], least
 
 
 def _all_of_them(said: Any, many: int) -> None:
     if said not in (None, {"gte": many}, {"eq": many}):
-        raise ValueError("a temporal correlation with a condition of its own is not known")
+        raise ValueError("a temporal correlation with its own condition is not supported")
 
 
 def _counted(said: dict[str, Any]) -> str:
     found = said["condition"].get("field") or said.get("field")
     if not isinstance(found, str):
-        raise ValueError("value_count requires one 'field' in its condition")
+        raise ValueError("value_count requires exactly one 'field' in the condition")
     return found
 
 
@@ -173,5 +177,5 @@ def _aliases(said: Any) -> dict[str, dict[str, str]]:
     if said is None:
         return {}
     if not isinstance(said, dict) or not all(isinstance(each, dict) for each in said.values()):
-        raise ValueError("aliases are not a mapping of a name to rules and their fields")
+        raise ValueError("aliases must map each name to rules and their fields")
     return {str(name): {str(k): str(v) for k, v in each.items()} for name, each in said.items()}

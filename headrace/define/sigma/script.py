@@ -114,7 +114,7 @@ class _Work:
         keys = [str(document.fields[key]) for key in ("name", "id") if document.fields.get(key)]
         for key in keys:
             if key in self.rules or key in self.failed:
-                self.errors.append(_refused(document, f"another rule is called '{key}' too"))
+                self.errors.append(_refused(document, f"another rule is also called '{key}'"))
                 return None
         self.rules |= dict.fromkeys(keys, rule) if rule else {}
         self.failed |= set() if rule else set(keys)
@@ -147,9 +147,9 @@ class _Work:
             if key in self.failed:
                 raise ValueError(f"its rule '{key}' cannot be translated")
             if key in self.correlations():
-                raise ValueError(f"its rule '{key}' is a correlation itself, which is not kept")
+                raise ValueError(f"its rule '{key}' is itself a correlation; this is not supported")
             if key not in self.rules:
-                raise ValueError(f"it names rule '{key}', which is not in these files")
+                raise ValueError(f"it refers to rule '{key}', which is not in these files")
         return {key: self.rules[key] for key in rule.rules}
 
     def correlations(self) -> set[str]:

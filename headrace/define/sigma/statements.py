@@ -86,7 +86,7 @@ class RuleWriter:
             steps = list(dict.fromkeys(steps))
         if rule.type == "temporal" and len(steps) > PERMUTED_MAX:
             raise ValueError(
-                f"it has {len(steps)} rules in any order; at most {PERMUTED_MAX} are kept"
+                f"it has {len(steps)} rules in any order; at most {PERMUTED_MAX} are supported"
             )
         any_order = rule.type == "temporal" and len(steps) > 1
         said = f"PERMUTE({', '.join(steps)})" if any_order else " ".join(steps)
@@ -115,7 +115,9 @@ class RuleWriter:
         fields = rule.aliases.get(key, {})
         for reference in fields:
             if not any(reference in (each, *base[each].about.keys) for each in base):
-                raise ValueError(f"the alias '{key}' names '{reference}', which is not in rules")
+                raise ValueError(
+                    f"the alias '{key}' refers to '{reference}', which is not in rules"
+                )
         found = {each: self.columns.name(_aliased(fields, key, base, each)) for each in base}
         columns = set(found.values())
         return found if len(columns) > 1 else columns.pop()

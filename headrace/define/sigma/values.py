@@ -57,16 +57,15 @@ def tree_of(field: str, modifiers: list[str], value: Any) -> Tree:
 def _check_modifiers(modifiers: list[str]) -> None:
     for modifier in modifiers:
         if modifier not in MODIFIERS:
-            raise ValueError(f"the modifier '{modifier}' is not known")
+            raise ValueError(f"the modifier '{modifier}' is not supported")
     kinds = [modifier for modifier in modifiers if modifier in _KINDS]
     if len(kinds) > 1:
         raise ValueError(f"the modifiers '{kinds[0]}' and '{kinds[1]}' cannot be combined")
     for flag in (*_FLAGS, "cased"):
         texts = kinds in ([], ["contains"], ["startswith"], ["endswith"])
         if flag in modifiers and not (texts if flag == "cased" else kinds == ["re"]):
-            raise ValueError(
-                f"the modifier '{flag}' cannot be combined with '{(kinds or ['none'])[0]}'"
-            )
+            reason = f"cannot be combined with '{kinds[0]}'" if kinds else "requires 're'"
+            raise ValueError(f"the modifier '{flag}' {reason}")
 
 
 def _check(field: str, modifiers: list[str], value: Any) -> Check:
@@ -135,7 +134,7 @@ def _network(text: str) -> str:
     except ValueError as error:
         raise ValueError(f"'{text}' is not a network such as '10.0.0.0/8'") from error
     if not isinstance(network, IPv4Network):
-        raise ValueError(f"the network '{text}' is of IPv6, whose addresses have several spellings")
+        raise ValueError(f"the IPv6 network '{text}' is not supported")
     whole, rest = divmod(network.prefixlen, 8)
     octets = [str(octet) for octet in network.network_address.packed[:whole]]
     if rest:
@@ -147,7 +146,7 @@ def _network(text: str) -> str:
 
 def _text(field: str, kind: str, value: Any) -> str:
     if isinstance(value, bool | dict | list) or value is None:
-        raise ValueError(f"'{field}' with '{kind}' requires a text, not {_said(value)}")
+        raise ValueError(f"'{field}' with '{kind}' requires a string, not {_said(value)}")
     return str(value)
 
 
@@ -155,7 +154,7 @@ def _number(field: str, kind: str, value: Any) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"'{field}' with '{kind}' requires a number, not {_said(value)}")
     if isinstance(value, int) and abs(value) > _BIGINT_MAX:
-        raise ValueError(f"'{field}' is compared with {value}, which is not a 64-bit number")
+        raise ValueError(f"'{field}' is compared with {value}, which is out of range for BIGINT")
     return value
 
 
@@ -181,10 +180,10 @@ def check_regex(pattern: str) -> str:
             warnings.simplefilter("ignore")  # of nested sets, which are refused below
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"the regular expression '{pattern}' cannot be read: {error}") from error
+        raise ValueError(f"the regular expression '{pattern}' is not valid: {error}") from error
     if found := _foreign(pattern):
         raise ValueError(
-            f"the regular expression '{pattern}' has '{found}', which Spark reads otherwise"
+            f"the regular expression '{pattern}' has '{found}', which Spark interprets differently"
         )
     return pattern
 

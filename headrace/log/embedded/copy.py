@@ -51,9 +51,9 @@ def copy_segments(log: LogSnapshot, target: Path) -> None:
             except FileNotFoundError as error:
                 if segment.first_offset == mark.segment:
                     raise Unavailable(
-                        f"retention has removed the end of the log at {log.path} while it was "
-                        "copied",
-                        hint="try again, or keep the log for longer with log.retention.",
+                        f"retention removed the last segment of the log at {log.path} while it "
+                        "was being copied",
+                        hint="try again, or raise log.retention.",
                     ) from error
                 # Retention removes the oldest first, so all before it are gone or going too.
                 for copied in list_segments(folder):

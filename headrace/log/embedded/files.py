@@ -56,7 +56,7 @@ def write_all(files: Files, fd: int, data: bytes, at: int) -> None:
     while done < len(data):
         written = files.pwrite(fd, view[done:], at + done)
         if written <= 0:
-            raise OSError(errno.EIO, "the disk took nothing of a write")
+            raise OSError(errno.EIO, "the disk accepted no bytes of a write")
         done += written
 
 

@@ -10,7 +10,8 @@ while a topic is written.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 from headrace.core.errors import NotFound
@@ -19,12 +20,13 @@ from headrace.log.block import Block, BlockError
 from headrace.log.embedded.description import read_description
 from headrace.log.embedded.index import seek
 from headrace.log.embedded.mark import DurableMark, MarkOf, published_mark
+from headrace.log.embedded.recover import recovered_mark
 from headrace.log.embedded.segment import Segment, corrupt_log, list_segments, read_sound_blocks
 from headrace.log.protocol import LogPart
 
 
 class EmbeddedReader:
-    """A topic to read from; cheap to make, and pickled as its path.
+    """A topic to read from; cheap to make, and pickled as its path and whether it is written.
 
     >>> from tempfile import TemporaryDirectory
     >>> from headrace.log.embedded.writer import EmbeddedWriter
@@ -37,17 +39,18 @@ class EmbeddedReader:
     >>> topic.close(); folder.cleanup()
     """
 
-    def __init__(self, path: Path, mark_of: MarkOf = published_mark) -> None:
+    def __init__(self, path: Path, *, written: bool = True) -> None:
         partitions = read_description(path)
         if partitions is None:
             raise NotFound(
-                f"there is no log at {path}", hint="it is made when its stream first runs."
+                f"there is no log at {path}", hint="it is created when its stream first runs."
             )
-        self.path, self._mark_of = path, mark_of
-        self.partitions = partitions
+        self.path, self.partitions, self._written = path, partitions, written
+        # Finding the end of a log that no process writes takes as long as reading its last segment.
+        self._mark_of: MarkOf = published_mark if written else cache(recovered_mark)
 
-    def __reduce__(self) -> tuple[type[EmbeddedReader], tuple[Path]]:
-        return EmbeddedReader, (self.path,)
+    def __reduce__(self) -> tuple[Callable[..., EmbeddedReader], tuple[Path]]:
+        return partial(EmbeddedReader, written=self._written), (self.path,)
 
     def start(self) -> Position:
         """The oldest event that is still here, in each partition."""
@@ -95,7 +98,7 @@ class EmbeddedReader:
         if wanted.lower < held.lower:
             raise NotFound(
                 f"{span} are no longer in {where}",
-                detail=f"retention has removed all before offset {held.lower}.",
+                detail=f"retention has removed all events before offset {held.lower}.",
                 hint="older events are in the master dataset.",
             )
         if wanted.upper > held.upper:
@@ -133,7 +136,9 @@ def _blocks_of(
     except FileNotFoundError as error:
         raise NotFound(f"{segment.path} was removed by retention while it was read") from error
     if offset != end:
-        raise corrupt_log(segment, at, offset, BlockError("the blocks at its end are missing"))
+        raise corrupt_log(
+            segment, at, offset, BlockError("the last blocks of the segment are missing")
+        )
 
 
 def _offset_at(folder: Path, mark: DurableMark, time_us: int) -> int:

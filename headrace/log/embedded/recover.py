@@ -81,7 +81,10 @@ def _with_mark(segments: list[Segment], mark: DurableMark) -> RecoveredEnd:
             offset = placed.block.next_offset
         if after.first_offset != offset:
             raise corrupt_log(
-                segment, segment.size, offset, BlockError("the blocks at its end are missing")
+                segment,
+                segment.size,
+                offset,
+                BlockError("the last blocks of the segment are missing"),
             )
         at = 0
     return _tail(segments, at, offset)
@@ -145,8 +148,8 @@ def _block_behind(segment: Segment, at: int, offset: int) -> SegmentBlock | None
 
 def _missing(segment: Segment) -> CorruptLog:
     return CorruptLog(
-        f"the log's file {segment.path} is missing",
-        detail="the log's durable mark says that it holds acknowledged events.",
+        f"the log file {segment.path} is missing",
+        detail="according to the log's durable mark, it contains acknowledged events.",
         hint="restore this file from a copy.",
         origin=str(segment.path),
     )

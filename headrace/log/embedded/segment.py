@@ -94,11 +94,11 @@ def corrupt_log(segment: Segment, at: int, offset: int, bad: BlockError) -> Corr
     what = (
         f"the record at offset {offsets}"
         if bad.offsets
-        else f"the block that begins at offset {offsets}"
+        else f"the block that starts at offset {offsets}"
     )
     return CorruptLog(
-        f"{what} of the log is damaged, in {segment.path}",
-        detail=f"{bad.reason}, in the block at byte {at}.",
+        f"{what} of the log is damaged in {segment.path}",
+        detail=f"at byte {at}: {bad.reason}.",
         hint="restore this file from a copy; nothing was skipped and nothing was removed.",
         origin=str(segment.path),
     )

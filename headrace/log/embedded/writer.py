@@ -160,7 +160,7 @@ def _lock(path: Path, partitions: int) -> int:
     except BlockingIOError as error:
         os.close(fd)
         raise AlreadyRunning(
-            f"another process writes the log at {path}", hint="stop it first."
+            f"another process has the log at {path} open for writing", hint="stop it first."
         ) from error
     return fd
 

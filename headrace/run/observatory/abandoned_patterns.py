@@ -20,7 +20,7 @@ def abandoned_text(db: Transaction, plan: ViewPlan) -> str:
     steps = pattern.steps_max if isinstance(pattern, Pattern) else None
     more = f" and {len(keys) - 1:,} more" if len(keys) > 1 else ""
     return (
-        f"the search for the pattern of '{shown_name(plan.name)}' was given up for key "
-        f"{key[:80]}{more} at {iso(since_us)}: it takes more than {steps or 0:,} steps "
-        "(pattern.steps_max); its events are stored, but its later matches are not found"
+        f"pattern matching for '{shown_name(plan.name)}' was abandoned for key "
+        f"{key[:80]}{more} at {iso(since_us)}: it exceeded the limit of {steps or 0:,} steps "
+        "(pattern.steps_max); events are still stored, but later matches are not detected"
     )

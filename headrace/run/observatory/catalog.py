@@ -19,7 +19,7 @@ from headrace.api.resources.catalog import (
     CatalogView,
     CatalogWatch,
     ViewVersion,
-    WatermarkShape,
+    WatermarkInfo,
 )
 from headrace.compile.explain import estimates_of
 from headrace.compile.lineage import ColumnRef, Lineage, lineage_of, reads_of
@@ -90,7 +90,7 @@ class _CatalogReader:
             source=definition.source if definition else None,
             format=stream.format,
             partitions=stream.partitions,
-            watermark=WatermarkShape(mark[0], mark[1] // 1000) if mark else None,
+            watermark=WatermarkInfo(mark[0], mark[1] // 1000) if mark else None,
             key=stream.key,
             id=stream.id,
             sample=sample(definition, now_us()) if definition else None,

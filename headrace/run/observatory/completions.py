@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from headrace.api.resources.catalog import FunctionShape
+from headrace.api.resources.catalog import FunctionInfo
 from headrace.compile.window_functions import WINDOW_FUNCTIONS
 from headrace.core.aggregate import AGGREGATES, SYNONYMS
 from headrace.define.functions import FunctionDefinition
@@ -24,20 +24,20 @@ def keywords() -> list[str]:
     return _KEYWORDS.split()
 
 
-def functions(own: Iterable[FunctionDefinition]) -> list[FunctionShape]:
+def functions(own: Iterable[FunctionDefinition]) -> list[FunctionInfo]:
     """All functions, sorted by name within each kind, the project's own first."""
     return [*_own(own), *_known()]
 
 
-def _own(own: Iterable[FunctionDefinition]) -> Iterator[FunctionShape]:
+def _own(own: Iterable[FunctionDefinition]) -> Iterator[FunctionInfo]:
     for one in sorted(own, key=lambda one: one.name):
         takes = [type.spark for type in one.takes]
-        yield FunctionShape(one.name, "project", takes, one.returns.spark)
+        yield FunctionInfo(one.name, "project", takes, one.returns.spark)
 
 
-def _known() -> Iterator[FunctionShape]:
+def _known() -> Iterator[FunctionInfo]:
     aggregates = {*AGGREGATES, *SYNONYMS}
     scalars = {name for name in FUNCTIONS if name.isidentifier()} - aggregates - {*WINDOW_FUNCTIONS}
-    yield from (FunctionShape(name, "aggregate") for name in sorted(aggregates))
-    yield from (FunctionShape(name, "window") for name in WINDOW_FUNCTIONS)
-    yield from (FunctionShape(name, "scalar") for name in sorted(scalars))
+    yield from (FunctionInfo(name, "aggregate") for name in sorted(aggregates))
+    yield from (FunctionInfo(name, "window") for name in WINDOW_FUNCTIONS)
+    yield from (FunctionInfo(name, "scalar") for name in sorted(scalars))

@@ -18,6 +18,7 @@ from headrace.core.event import RAW, STATUS, EventStatus
 from headrace.core.json_path import JsonPath
 from headrace.core.schema import Column
 from headrace.core.time import from_iso
+from headrace.serving.conditions import parse_integer
 
 _JSON = f"TRY(json_extract_string(TRY(decode({RAW})), ?))"
 _EVENT = f"{STATUS} = {int(EventStatus.EVENT)}"
@@ -42,7 +43,8 @@ def _status(request: EventsRequest) -> Iterator[RecordCondition]:
     known = {status.word: status for status in EventStatus}
     if request.status not in known:
         raise BadRequest(
-            f"there is no status '{request.status[:40]}'", hint=f"there are: {', '.join(known)}."
+            f"there is no status '{request.status[:40]}'",
+            hint=f"available statuses: {', '.join(known)}.",
         )
     yield RecordCondition(f"{STATUS} = {int(known[request.status])}")
 
@@ -53,8 +55,8 @@ def _times(stream: StreamPlan, request: EventsRequest) -> Iterator[RecordConditi
             continue
         if stream.watermark is None:
             raise BadRequest(
-                f"stream '{stream.name}' has no event time, which 'from' and 'to' require",
-                hint="add WATERMARK column DELAY OF INTERVAL … to it.",
+                f"'from' and 'to' require an event time; stream '{stream.name}' has none",
+                hint="add WATERMARK column DELAY OF INTERVAL … to the stream.",
             )
         yield RecordCondition(f'epoch_us("{stream.watermark[0]}") {sign} ?', (_timestamp_us(text),))
 
@@ -77,7 +79,8 @@ def _field(stream: StreamPlan, name: str, value: str) -> RecordCondition:
         if column is None:
             known = ", ".join(stream.schema.names)
             raise BadRequest(
-                f"stream '{stream.name}' has no column '{name[:40]}'", hint=f"there are: {known}."
+                f"stream '{stream.name}' has no column '{name[:40]}'",
+                hint=f"available columns: {known}.",
             )
         return _compared(column, value)
     in_raw = RecordCondition(f"{_JSON} = ?", (_pointer(column, name), value))
@@ -115,10 +118,12 @@ def _compared(column: Column, value: str) -> RecordCondition:
 
 def _number(column: Column, text: str) -> float | int:
     try:
-        return float(text) if column.type.name in {"FLOAT", "DOUBLE"} else int(text)
+        return float(text) if column.type.name in {"FLOAT", "DOUBLE"} else parse_integer(text)
     except ValueError as error:
         type = column.type.spark
-        raise BadRequest(f"'{text[:40]}' is not a {type}, which '{column.name}' is") from error
+        raise BadRequest(
+            f"'{text[:40]}' is not a valid {type}, the type of '{column.name}'"
+        ) from error
 
 
 def _timestamp_us(text: str) -> int:

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.api.resources.system import DiskShape
+from headrace.api.resources.system import DiskUsage
 from headrace.core.address import FILE
 from headrace.core.time import HOUR, MINUTE
 from headrace.define.layout import Layout
@@ -58,12 +58,12 @@ def parts_of(layout: Layout) -> dict[str, int]:
     return sizes | {"store": sum(_file_bytes(path) for path in files)}
 
 
-def disk_of(layout: Layout, growth: DiskGrowth | None) -> DiskShape:
+def disk_of(layout: Layout, growth: DiskGrowth | None) -> DiskUsage:
     """The current use of the disk."""
     parts, usage = parts_of(layout), shutil.disk_usage(_existing(layout.state))
     pace = growth.per_hour() if growth else None
     runway = usage.free / pace if pace and pace > 0 else None
-    return DiskShape(
+    return DiskUsage(
         str(layout.state), usage.free, usage.total, sum(parts.values()), parts, pace, runway
     )
 

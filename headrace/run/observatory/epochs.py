@@ -8,23 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from headrace.api.resources.epochs import Epochs, EpochShape, EpochsRequest, GenerationShape
+from headrace.api.resources.epochs import EpochInfo, Epochs, EpochsRequest, GenerationInfo
 from headrace.compile.flow import flows_of
 from headrace.core.errors import NotFound
 from headrace.core.position import Position
 from headrace.core.time import iso
 from headrace.run.observatory.observed_project import ObservedProject
-from headrace.serving.history import EpochRecord, GenerationRecord, read_epochs, read_generations
+from headrace.serving.history import (
+    EpochRecord,
+    GenerationRecord,
+    count_epochs,
+    read_epochs,
+    read_generations,
+)
 
 
 def epochs_of(service: ObservedProject, request: EpochsRequest) -> Epochs:
     """The newest epochs and generations, of one flow or of all."""
     stream = None if request.stream is None else _flow(service, request.stream)
     with service.store.read() as db:
-        epochs = list(read_epochs(db, stream, request.limit))
-        generations = list(_generations(list(read_generations(db, stream))))[: request.limit]
+        epochs, total = list(read_epochs(db, stream, request.limit)), count_epochs(db, 0, stream)
+        generations = list(_generations(list(read_generations(db, stream))))
     phases = {name: service.runtime_info().phases(name) for name in {e.stream for e in epochs}}
-    return Epochs([_epoch(e, phases[e.stream].get(e.range)) for e in epochs], generations)
+    return Epochs(
+        [_epoch(e, phases[e.stream].get(e.range)) for e in epochs],
+        generations[: request.limit],
+        total,
+        len(generations),
+    )
 
 
 def _flow(service: ObservedProject, name: str) -> str:
@@ -32,12 +43,14 @@ def _flow(service: ObservedProject, name: str) -> str:
     flows = [flow.name for flow in flows_of(service.deployed())]
     found = next((flow for flow in flows if flow.lower() == name.lower()), None)
     if found is None:
-        raise NotFound(f"there is no stream '{name[:80]}'", hint=f"there are: {', '.join(flows)}.")
+        raise NotFound(
+            f"there is no stream '{name[:80]}'", hint=f"available streams: {', '.join(flows)}."
+        )
     return found
 
 
-def _epoch(epoch: EpochRecord, phases: dict[str, int] | None) -> EpochShape:
-    return EpochShape(
+def _epoch(epoch: EpochRecord, phases: dict[str, int] | None) -> EpochInfo:
+    return EpochInfo(
         epoch.number,
         epoch.stream,
         list(epoch.range.lower.offsets),
@@ -53,7 +66,7 @@ def _epoch(epoch: EpochRecord, phases: dict[str, int] | None) -> EpochShape:
     )
 
 
-def _generations(found: list[GenerationRecord]) -> Iterator[GenerationShape]:
+def _generations(found: list[GenerationRecord]) -> Iterator[GenerationInfo]:
     """Generations with their number of events, if the previous boundary is stored."""
     boundaries: dict[str, list[tuple[int, Position]]] = {}
     for generation in reversed(found):
@@ -68,4 +81,4 @@ def _generations(found: list[GenerationRecord]) -> Iterator[GenerationShape]:
         name, number, offsets = generation.stream, generation.number, generation.boundary.offsets
         known = events.get((name, number), sum(offsets) if number == 1 else None)
         at, audits = iso(generation.promoted_at), list(generation.audits)
-        yield GenerationShape(name, number, list(offsets), known, at, audits)
+        yield GenerationInfo(name, number, list(offsets), known, at, audits)

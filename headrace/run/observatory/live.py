@@ -74,7 +74,7 @@ class LiveObservatory:
             return self._view_topic(name, interval)
         raise NotFound(
             f"there is no live topic '{name[:80]}'",
-            hint="there are: status, topology, alerts, and view:NAME for each view.",
+            hint="available topics: status, topology, alerts, and view:NAME for each view.",
         )
 
     def _view_topic(self, name: str, interval: int) -> LiveTopic:
@@ -82,7 +82,7 @@ class LiveObservatory:
         plan = self.service.deployed()
         if (found := plan.view(view)) is None or found not in plan.shown_views:
             known = ", ".join(view.name for view in plan.shown_views) or "none"
-            raise NotFound(f"there is no view '{view[:80]}'", hint=f"there are: {known}.")
+            raise NotFound(f"there is no view '{view[:80]}'", hint=f"available views: {known}.")
         return LiveTopic(name, partial(self._view, view), partial(self._view_mark, view), interval)
 
     def topology(self) -> Topology:
@@ -98,7 +98,7 @@ class LiveObservatory:
 
     def _view(self, name: str) -> Any:
         limit = self.service.project.settings.live.rows_max
-        return self.service.query_service.reader.view(name, limit=limit)
+        return self.service.with_behind(self.service.query_service.reader.view(name, limit=limit))
 
     def _view_mark(self, name: str) -> Any:
         """The positions of the streams of a view, and its fingerprint."""
@@ -106,7 +106,7 @@ class LiveObservatory:
             plan = read_plan(db)
             view = plan.view(name) if plan else None
             if plan is None or view is None:
-                raise NotFound(f"there is no view '{name}' any more")
+                raise NotFound(f"view '{name}' no longer exists")
             states = [read_stream(db, flow) for flow in streams_of(plan, view)]
             # Includes the watermark, which may advance without events when a partition is idle.
             positions = [(s.reached, s.built, s.generation) for s in states]

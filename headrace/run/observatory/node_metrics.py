@@ -15,7 +15,7 @@ from headrace.api.resources.status import ProjectStatus, StreamStatus
 from headrace.api.resources.topology import Detail, Health
 from headrace.compile.plan import Plan
 from headrace.core.position import Position
-from headrace.core.problems import Problem
+from headrace.core.problems import Problem, ProblemKey
 from headrace.core.rule import view_of
 from headrace.core.time import MILLISECOND, MINUTE, duration_text
 from headrace.define.definitions import PaceDefinition
@@ -49,13 +49,20 @@ class NodeMetrics:
     detail: Detail = field(default_factory=dict)
     what: str = ""  # which aspect of the node has a problem
     since: str | None = None
+    reported: ProblemKey | None = None  # of the problem that the health is of, if it was reported
 
     def with_problem(self, problem: Problem | None) -> NodeMetrics:
         """The same with the health of a reported problem, if there is one."""
         if problem is None:
             return self
-        reason, since = problem.message, problem.since
-        return replace(self, health=problem.level, reason=reason, what=problem.what, since=since)
+        return replace(
+            self,
+            health=problem.level,
+            reason=problem.message,
+            what=problem.what,
+            since=problem.since,
+            reported=problem.key,
+        )
 
 
 class NodeMetricsReader:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from headrace.api.resources.status import ProjectStatus
 from headrace.api.resources.view_detail import RebuildProgress
@@ -24,6 +24,9 @@ from headrace.run.rule_service import LocalRuleService
 from headrace.run.watch_service import LocalWatchService
 from headrace.serving.answer import Answer
 from headrace.serving.database_store import DatabaseStore
+from headrace.serving.late import LateAnswer
+
+AnyAnswer = TypeVar("AnyAnswer", Answer, LateAnswer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class ObservedProject(Protocol):
     def functions(self) -> tuple[FunctionDefinition, ...]:
         """The functions that the project defines."""
 
-    def with_behind(self, answer: Answer) -> Answer:
+    def with_behind(self, answer: AnyAnswer) -> AnyAnswer:
         """The answer with the number of events of each stream that are not yet in it."""
 
     def deployed(self) -> Plan: ...

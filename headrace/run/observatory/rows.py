@@ -35,13 +35,14 @@ def view_rows(service: ObservedProject, request: ViewRequest) -> Answer:
 
 
 def late_windows(service: ObservedProject, request: LateRequest) -> LateAnswer:
-    return service.query_service.reader.late(
+    found = service.query_service.reader.late(
         request.view,
         request.key_values,
         since=request.since,
         until=request.until,
         limit=request.limit,
     )
+    return service.with_behind(found)
 
 
 def why(service: ObservedProject, request: WhyRequest) -> Why:
@@ -62,11 +63,11 @@ def _traced(service: ObservedProject, request: WhyRequest | ReplayRequest) -> It
     view = plan.view(request.view)
     if view is None:
         known = ", ".join(view.name for view in plan.shown_views) or "none"
-        raise NotFound(f"there is no view '{request.view}'", hint=f"there are: {known}.")
+        raise NotFound(f"there is no view '{request.view}'", hint=f"available views: {known}.")
     if not view.kept:
         raise Unsupported(
             f"view '{view.name}' cannot be traced, because it reads other views",
-            hint=f"trace a row of: {', '.join(view.reads)}.",
+            hint=f"trace a row of a view that it reads: {', '.join(view.reads)}.",
         )
     row = read_row(service.store, view.name, request.key_values, request.window)
     functions, seconds = service.functions(), project.settings.query.seconds_max

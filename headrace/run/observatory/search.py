@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headrace.api.resources.events import EventPage, EventRecord, EventsRequest
+from headrace.audit.records import Records
 from headrace.compile.plan import StreamPlan
 from headrace.core.errors import BadRequest, NotFound
-from headrace.core.event import ARRIVED_AT, OFFSET, PARTITION
 from headrace.core.position import Position, PositionRange
 from headrace.run.observatory.conditions import conditions_of
 from headrace.run.observatory.observed_project import ObservedProject
-from headrace.run.observatory.records import Records, log_end, records_of
-
-_NEWEST = f"ORDER BY {ARRIVED_AT} DESC, {OFFSET} DESC, {PARTITION} LIMIT ?"
+from headrace.run.observatory.records import log_end, records_of, shown_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +26,7 @@ class _ScanRange:
 
     range: PositionRange
     partitions: tuple[int, ...]  # the requested ones
+    total: int  # all records of those
 
     def next_position(self, found: list[EventRecord], limit: int) -> Position | None:
         """Where the next page continues: before the found records, or before the scanned ones."""
@@ -47,14 +46,15 @@ def search(service: ObservedProject, request: EventsRequest) -> EventPage:
     conditions = conditions_of(stream, request)
     scan = _scan_range(service, stream, request, bool(conditions))
     if not len(scan.range):
-        return EventPage([], None, 0)
+        return EventPage([], None, 0, scan.total)
     where = " AND ".join(f"({condition.sql})" for condition in conditions) or "true"
     values = [value for condition in conditions for value in condition.values]
     with records_of(service, stream, scan.range) as records:
         _check_computed(records, request)
-        found = records.shown(f"WHERE {where} {_NEWEST}", [*values, request.limit])
+        found = shown_records(service, records, records.newest(request.limit, where, values))
     position = scan.next_position(found, request.limit) if request.offset is None else None
-    return EventPage(found, str(position) if position else None, len(scan.range))
+    next = str(position) if position else None
+    return EventPage(found, next, len(scan.range), scan.total)
 
 
 def _check_computed(records: Records, request: EventsRequest) -> None:
@@ -64,8 +64,8 @@ def _check_computed(records: Records, request: EventsRequest) -> None:
             name.lower() == column.name.lower() for name, _ in request.values
         ):
             raise BadRequest(
-                f"events cannot be searched by '{column.name}', which only Spark can compute",
-                hint="use a query over the stream.",
+                f"events cannot be searched by '{column.name}': only Spark can compute this column",
+                hint="query the stream with SQL instead.",
             )
 
 
@@ -88,7 +88,8 @@ def _scan_range(
         lower[n], upper[n] = (
             (request.offset, request.offset + 1) if within else (upper[n], upper[n])
         )
-    return _ScanRange(PositionRange(Position(tuple(lower)), Position(tuple(upper))), partitions)
+    range = PositionRange(Position(tuple(lower)), Position(tuple(upper)))
+    return _ScanRange(range, partitions, sum(end.offsets[n] for n in partitions))
 
 
 def _before(stream: StreamPlan, text: str | None, end: Position) -> Position:
@@ -112,6 +113,6 @@ def _partitions(stream: StreamPlan, partition: int | None) -> tuple[int, ...]:
     if partition >= stream.partitions:
         raise NotFound(
             f"stream '{stream.name}' has no partition {partition}",
-            hint=f"it has {stream.partitions}, from 0 on.",
+            hint=f"the highest partition number is {stream.partitions - 1}.",
         )
     return (partition,)

@@ -15,9 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from headrace.api.resources.system import (
-    ProcessShape,
-    SettingShape,
-    SparkShape,
+    ProcessInfo,
+    SettingInfo,
+    SparkInfo,
     System,
     SystemRequest,
 )
@@ -48,15 +48,15 @@ def system_of(service: ObservedProject, request: SystemRequest) -> System:
     )
 
 
-def _process(runtime: RuntimeInfo, now_us: int, kept: int) -> ProcessShape:
+def _process(runtime: RuntimeInfo, now_us: int, kept: int) -> ProcessInfo:
     began, pid = runtime.started_at_us, os.getpid()
     uptime = (now_us - began) / SECOND if began is not None else None
-    return ProcessShape(pid, memory_of(pid), threading.active_count(), uptime, kept)
+    return ProcessInfo(pid, memory_of(pid), threading.active_count(), uptime, kept)
 
 
-def _spark(settings: Settings, runtime: RuntimeInfo) -> SparkShape:
+def _spark(settings: Settings, runtime: RuntimeInfo) -> SparkInfo:
     pid = runtime.jvm_pid
-    return SparkShape(
+    return SparkInfo(
         runtime.spark_version is not None,
         settings.spark.master,
         runtime.spark_version,
@@ -86,13 +86,13 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _settings(settings: Settings) -> Iterator[SettingShape]:
+def _settings(settings: Settings) -> Iterator[SettingInfo]:
     values = dict(_values(settings))
     for name, default, meaning in documented():
         value, secret = values[name], bool(_SECRET.search(name))
         shown = (SET if value else "") if secret else _text(value)
         changed = shown != _text(default) and name != "name"
-        yield SettingShape(name, shown, _text(default), meaning, changed, secret)
+        yield SettingInfo(name, shown, _text(default), meaning, changed, secret)
 
 
 def _values(settings: Settings) -> Iterator[tuple[str, Any]]:

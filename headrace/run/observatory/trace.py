@@ -20,7 +20,7 @@ from headrace.core.errors import HeadraceError, NotFound
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import iso
 from headrace.run.observatory.observed_project import ObservedProject
-from headrace.run.observatory.records import log_end, records_of
+from headrace.run.observatory.records import log_end, records_of, shown_records
 from headrace.serving import alerts
 from headrace.serving.alerts import Alert
 from headrace.serving.database import Transaction
@@ -57,10 +57,13 @@ def _event(
     lower[partition], upper[partition] = offset, offset + 1
     range = PositionRange(Position(tuple(lower)), Position(tuple(upper)))
     with records_of(service, stream, range) as records:
-        found = records.shown("LIMIT 1", whole=True)
+        found = shown_records(service, records, records.newest(1), whole=True)
         if not found:
-            raise NotFound(f"the event at offset {offset} of partition {partition} is not there")
-        table = records.connection.sql(f"FROM {records.relation}").to_arrow_table()
+            raise NotFound(
+                f"the event at offset {offset} of partition {partition} is missing from stream "
+                f"'{stream.name}'"
+            )
+        table = records.table()
         functions, seconds = (
             service.functions(),
             service.project.settings.query.seconds_max,
@@ -104,8 +107,10 @@ def _views(service: ObservedProject, event: OneEvent) -> Iterator[AffectedRow]:
         if event.stream.name not in view.streams:
             continue
         try:
-            rows = counted_rows(event, service.store, view.name)
+            rows, total = counted_rows(event, service.store, view.name)
         except HeadraceError as error:
             yield AffectedRow(view.name, None, None, error.message)
             continue
         yield from (AffectedRow(view.name, row.shown_key, row.shown) for row in rows)
+        if total > len(rows):
+            yield AffectedRow(view.name, None, None, f"{len(rows)} of {total:,} rows are listed")

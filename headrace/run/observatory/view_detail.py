@@ -51,8 +51,8 @@ def _freshness(service: ObservedProject, plan: Plan, flow: str) -> Freshness:
     mark = state.reached.watermark_us
     readers = [service.log_reader(stream) for stream in state.plan.streams]
     end = whole(reader.end() for reader in readers).latest(state.position)
-    parts = zip(readers, state.plan.positions(state.position), strict=True)
-    waits = [oldest_wait_ms(reader, position, reader.end(), now) for reader, position in parts]
+    parts = zip(readers, *map(state.plan.positions, (state.position, end)), strict=True)
+    waits = [oldest_wait_ms(reader, position, last, now) for reader, position, last in parts]
     return Freshness(
         flow,
         list(state.position.offsets),

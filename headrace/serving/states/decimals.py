@@ -1,7 +1,8 @@
 """Exact sums of decimals, as text.
 
 SQLite has no decimals, so Python adds them. A sum may have more digits than Spark's 38;
-only the finished value is bounded, so the order of the parts does not matter.
+only the finished value is bounded, so the order of the parts does not matter. NaN is a part that
+overflowed in Spark; a sum with it is NULL.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def total(state: str, precision: int, scale: int, count: int | None = None) -> s
     type.
     """
     value = Decimal(state)
+    if value.is_nan() or count == 0:
+        return None
     if count is not None:
-        if count == 0:
-            return None
         value = _rounded(_CONTEXT.divide(value, Decimal(count)), _DIVISION_SCALE)
     value = _rounded(value, scale)
     fits = value.copy_abs() < Decimal(10) ** (precision - scale)
@@ -38,7 +39,7 @@ def total(state: str, precision: int, scale: int, count: int | None = None) -> s
 
 
 def same(a: str, b: str) -> bool:
-    return Decimal(a) == Decimal(b)
+    return a == b or Decimal(a) == Decimal(b)
 
 
 def _rounded(value: Decimal, scale: int) -> Decimal:

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from headrace.testing.reference import lists, statistics
 from headrace.testing.reference.casts import cast, number
-from headrace.testing.reference.expressions import evaluate, operands, true, unknown
+from headrace.testing.reference.expressions import evaluate, operands, true, unsupported
 from headrace.testing.reference.order import in_order, log_position
 from headrace.testing.reference.values import (
     INT64_MAX,
@@ -33,7 +33,7 @@ from headrace.testing.reference.values import (
 )
 
 _RANK = cmp_to_key(order)
-_DIGITS = 80
+_DIGITS, _DECIMAL_DIGITS_MAX = 80, 38
 
 
 def aggregating(node: exp.Expr) -> bool:
@@ -66,7 +66,7 @@ def aggregate(node: exp.Expr, rows: list[Row]) -> Value:
     if kind in _OF_TUPLES:
         return _of_tuples(node, rows, *_OF_TUPLES[kind])
     if kind not in _OF_VALUES:
-        raise unknown(node)
+        raise unsupported(node)
     return _OF_VALUES[kind](_values(node, rows))
 
 
@@ -131,7 +131,14 @@ def _sum(values: list[Value]) -> Value:
     if not numbers:
         return None
     total = _total(numbers)
+    if isinstance(total, Decimal):
+        return _held(total)
     return None if isinstance(total, int) and not INT64_MIN <= total <= INT64_MAX else total
+
+
+def _held(number: Decimal) -> Decimal | None:
+    """The number if a DECIMAL has digits for it."""
+    return number if len(number.as_tuple().digits) <= _DECIMAL_DIGITS_MAX else None
 
 
 def _total(numbers: list[Value]) -> Value:
@@ -160,10 +167,12 @@ def _average(values: list[Value]) -> Value:
     total = _total(numbers)
     if not isinstance(total, Decimal):
         return total / len(numbers)
+    if _held(total) is None:
+        return None
     # Four digits more than the values have.
     scale = max(-int(value.as_tuple().exponent) for value in numbers) + 4
     with localcontext(prec=_DIGITS):
-        return (total / len(numbers)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+        return _held((total / len(numbers)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP))
 
 
 def _variance(spare: int) -> Callable[[list[Value]], float | None]:

@@ -85,7 +85,8 @@ def clauses_of(query: exp.Select, scope: NameScope) -> SelectClauses:
 def _refuse_unknown(query: exp.Select) -> None:
     for name, clause in query.args.items():
         if clause and name not in _KNOWN:
-            raise Unsupported(f"the reference does not know the clause {name.strip('_').upper()}")
+            clause_name = name.strip("_").upper()
+            raise Unsupported(f"the reference interpreter does not support clause {clause_name}")
 
 
 def _items(query: exp.Select, scope: NameScope) -> tuple[SelectItem, ...]:
@@ -99,7 +100,7 @@ def _items(query: exp.Select, scope: NameScope) -> tuple[SelectItem, ...]:
     names = [item.name.lower() for item in items]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
-        raise BadDefinition(f"two columns of the answer are named '{twice}'")
+        raise BadDefinition(f"duplicate column name '{twice}' in the select list")
     return tuple(items)
 
 
@@ -109,7 +110,7 @@ def _body(node: exp.Expr, scope: NameScope) -> exp.Expr:
 
 def _star(node: exp.Expr, scope: NameScope) -> list[SelectItem]:
     if any(node.find(exp.Star).args.values()):  # type: ignore[union-attr]
-        raise Unsupported("the reference does not know * with EXCEPT, REPLACE or RENAME")
+        raise Unsupported("* with EXCEPT, REPLACE or RENAME is not supported")
     alias = node.text("table").lower()
     wanted = [f for f in scope.fields if not f.hidden and alias in {"", f.key[0]}]
     return [SelectItem(field.name, key_column(field.key)) for field in wanted]
@@ -134,7 +135,7 @@ def _keys(
     if group is None:
         return ()
     if group.find(exp.Cube, exp.Rollup, exp.GroupingSets):
-        raise Unsupported("the reference does not know GROUPING SETS, CUBE and ROLLUP")
+        raise Unsupported("GROUPING SETS, CUBE and ROLLUP are not supported")
     if group.args.get("all"):
         return tuple(item.expression for item in items if not _aggregates(item.expression))
     return tuple(_by_number(node, items) or resolve(node, scope) for node in group.expressions)
@@ -145,7 +146,7 @@ def _by_number(node: exp.Expr, items: tuple[SelectItem, ...]) -> exp.Expr | None
         return None
     number = int(node.name)
     if not 1 <= number <= len(items):
-        raise BadDefinition(f"there is no item {number} in the select list of {len(items)}")
+        raise BadDefinition(f"position {number} is not in the select list of {len(items)} items")
     return items[number - 1].expression
 
 

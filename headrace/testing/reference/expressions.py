@@ -37,7 +37,7 @@ def evaluate(node: exp.Expr, row: Row) -> Value:
     elif kind in STRICT:
         value = _strict(node, list(_arguments(node, row)))
     else:
-        raise unknown(node)
+        raise unsupported(node)
     # sqlglot represents NOT LIKE by a flag on LIKE.
     return NULL_AWARE[exp.Not](value) if node.args.get("negate") else value
 
@@ -49,7 +49,7 @@ def _strict(node: exp.Expr, arguments: list[Value]) -> Value:
         return STRICT[type(node)](*arguments)
     except (TypeError, AttributeError) as problem:
         # Spark would have refused such types before any row was seen; the reference has no types.
-        raise unknown(node) from problem
+        raise unsupported(node) from problem
 
 
 def true(node: exp.Expr, row: Row) -> bool:
@@ -57,11 +57,11 @@ def true(node: exp.Expr, row: Row) -> bool:
     return cast(evaluate(node, row), "BOOLEAN") is True
 
 
-def unknown(node: exp.Expr) -> Unsupported:
+def unsupported(node: exp.Expr) -> Unsupported:
     return Unsupported(
-        f"the reference interpreter does not know {node.sql(dialect='spark')}",
-        detail=f"it was read as {type(node).__name__}.",
-        hint="headrace/testing/reference/scalars.py lists what it knows.",
+        f"the reference interpreter does not support {node.sql(dialect='spark')}",
+        detail=f"it was parsed as {type(node).__name__}.",
+        hint="headrace/testing/reference/scalars.py lists the supported functions.",
     )
 
 
@@ -97,7 +97,7 @@ def _cast(node: exp.Expr, row: Row) -> Value:
         return decimal(evaluate(node.this, row), precision, scale)
     word = _TYPES.get(to.this.name)
     if word not in CASTS:
-        raise unknown(node)
+        raise unsupported(node)
     return cast(evaluate(node.this, row), word)
 
 
@@ -131,7 +131,7 @@ def _is(node: exp.Expr, row: Row) -> bool:
 def _in(node: exp.Expr, row: Row) -> bool | None:
     """True if any is equal; else unknown if any comparison was; else false."""
     if not node.expressions:
-        raise unknown(node)
+        raise unsupported(node)
     value = evaluate(node.this, row)
     found = [_equal(value, evaluate(item, row)) for item in node.expressions]
     return True if True in found else None if None in found else False
@@ -170,14 +170,14 @@ def _field(node: exp.Expr, row: Row) -> Value:
     if value is None:
         return None
     if name not in {"start", "end"} or not isinstance(value, TimeWindow):
-        raise unknown(node)
+        raise unsupported(node)
     return getattr(value, name)
 
 
 def _bracket(node: exp.Expr, row: Row) -> Value:
     # sqlglot reads element_at, which counts from one and from the end, as a bracket with an offset.
     if node.args.get("offset"):
-        raise unknown(node)
+        raise unsupported(node)
     array, index = evaluate(node.this, row), evaluate(node.expressions[0], row)
     return None if array is None or index is None else STRICT[exp.Bracket](array, index)
 

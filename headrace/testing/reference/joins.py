@@ -45,8 +45,8 @@ def _kind(join: exp.Join, *, streams: bool) -> str:
     kinds = {"", "INNER", "OUTER", "CROSS"} | ({"SEMI"} if streams else set())
     if side not in known or kind not in kinds or join.args.get("using"):
         raise Unsupported(
-            f"the reference does not know {join.sql(dialect='spark').strip()}",
-            hint="INNER, LEFT and CROSS JOIN with ON are known; between two streams with "
+            f"the reference interpreter does not support {join.sql(dialect='spark').strip()}",
+            hint="supported are INNER, LEFT and CROSS JOIN with ON; between two streams with "
             "watermarks also RIGHT, FULL and LEFT SEMI JOIN.",
         )
     return "SEMI" if kind == "SEMI" else side or "INNER"
@@ -91,7 +91,7 @@ def _reach_us(on: exp.Expr, mine: Key, other: Key) -> int:
     ]
     if not reaches:
         raise BadDefinition(
-            "an outer join of streams requires a time bound for the partner",
+            "an outer join of streams requires a time bound",
             hint="write b.ts BETWEEN a.ts AND a.ts + INTERVAL 10 MINUTES in ON.",
         )
     return min(reaches)

@@ -76,7 +76,7 @@ def clause_of(text: str) -> MatchClause | None:
         return None
     number = words.index("MATCH_RECOGNIZE")
     if number == 0 or [piece.text for piece in pieces[number + 1 : number + 2]] != ["("]:
-        raise BadDefinition("MATCH_RECOGNIZE stands after a stream and before a parenthesis")
+        raise BadDefinition("MATCH_RECOGNIZE requires a stream before it and '(' after it")
     last = closing(pieces, number + 1)
     body = text[pieces[number + 1].end : pieces[last].start]
     query = text[: pieces[number].start] + text[pieces[last].end :]
@@ -111,10 +111,10 @@ def _sections(body: str) -> dict[str, str]:
     found: dict[str, str] = {}
     starts = [*_starts(body), (len(body), len(body), -1)]
     if body[: starts[0][0]].strip():
-        raise BadDefinition(f"MATCH_RECOGNIZE cannot begin with: {body.strip()[:40]}")
+        raise BadDefinition(f"MATCH_RECOGNIZE must not begin with: {body.strip()[:40]}")
     for (_, end, rank), (following, _, then) in pairwise(starts):
         if 0 <= then <= rank:
-            raise BadDefinition(f"{_said(then)} stands in the wrong place in MATCH_RECOGNIZE")
+            raise BadDefinition(f"{_said(then)} is in the wrong position in MATCH_RECOGNIZE")
         found[" ".join(_PARTS[rank])] = body[end:following].strip()
     return found
 
@@ -149,7 +149,7 @@ def _inside(text: str) -> str:
     """What is in the parentheses that the text is."""
     pieces = text_tokens(text)
     if not pieces or pieces[0].text != "(" or closing(pieces, 0) != len(pieces) - 1:
-        raise BadDefinition(f"a list in parentheses was expected, not: {text[:40]}")
+        raise BadDefinition(f"expected a list in parentheses, got: {text[:40]}")
     return text[pieces[0].end : pieces[-1].start]
 
 
@@ -158,26 +158,26 @@ def _time(text: str) -> str:
     if len(words) == 2 and words[1].upper() == "ASC":
         words = words[:1]
     if len(words) != 1 or "," in text:
-        raise BadDefinition("MATCH_RECOGNIZE is ORDER BY the event time, ascending")
+        raise BadDefinition("MATCH_RECOGNIZE requires ORDER BY the event time, ascending")
     return name_in(words[0]).lower()
 
 
 def _empty(said: dict[str, str]) -> str:
     """What follows ALL ROWS PER MATCH."""
     if said.get("ONE ROW PER MATCH"):
-        raise BadDefinition(f"ONE ROW PER MATCH cannot have: {said['ONE ROW PER MATCH']}")
+        raise BadDefinition(f"{said['ONE ROW PER MATCH']} is not allowed with ONE ROW PER MATCH")
     found = " ".join(said.get("ALL ROWS PER MATCH", "").upper().split())
     if found not in _EMPTY:
-        raise BadDefinition(f"ALL ROWS PER MATCH cannot have: {found}")
+        raise BadDefinition(f"{found} is not allowed with ALL ROWS PER MATCH")
     if "ONE ROW PER MATCH" in said and "ALL ROWS PER MATCH" in said:
-        raise BadDefinition("ONE ROW PER MATCH and ALL ROWS PER MATCH exclude each other")
+        raise BadDefinition("ALL ROWS PER MATCH is not allowed with ONE ROW PER MATCH")
     return found
 
 
 def _till(text: str | None) -> str:
     found = (text or "").upper()
     if text is not None and found not in {"NEXT", "ANY"}:
-        raise BadDefinition(f"SKIP TILL is followed by NEXT or ANY, not by {text}")
+        raise BadDefinition(f"expected NEXT or ANY after SKIP TILL, got {text}")
     return found
 
 
@@ -193,7 +193,7 @@ def _skip(text: str | None, till: str) -> SkipClause:
         return SkipClause("LAST", words[1])
     if words[:1] == ["TO"] and len(words) == 3 and words[1] in {"FIRST", "LAST"}:
         return SkipClause(words[1], words[2])
-    raise BadDefinition(f"AFTER MATCH SKIP cannot be followed by: {text}")
+    raise BadDefinition(f"AFTER MATCH SKIP does not support: {text}")
 
 
 def _measures(items: list[str]) -> dict[str, str]:
@@ -204,7 +204,7 @@ def _measures(items: list[str]) -> dict[str, str]:
             raise BadDefinition(f"a measure has no name: {item}", hint="name it with AS.")
         name = name_in(item[names[-1].end :])
         if name.lower() in map(str.lower, found):
-            raise BadDefinition(f"two measures are named '{name}'")
+            raise BadDefinition(f"duplicate measure '{name}'")
         found[name] = item[: names[-1].start]
     return found
 
@@ -220,7 +220,7 @@ def _subsets(items: list[str]) -> dict[str, tuple[str, ...]]:
         name, _, members = item.partition("=")
         upper = name_in(name).upper()
         if upper in found:
-            raise BadDefinition(f"SUBSET {upper} is there twice")
+            raise BadDefinition(f"duplicate SUBSET {upper}")
         found[upper] = tuple(name_in(one).upper() for one in listed(_inside(members)))
     return found
 
@@ -230,10 +230,10 @@ def _defined(items: list[str]) -> dict[str, str]:
     for item in items:
         pieces = text_tokens(item)
         if len(pieces) < 3 or pieces[1].word != "AS":
-            raise BadDefinition(f"DEFINE says a variable AS a condition, not: {item}")
+            raise BadDefinition(f"DEFINE requires a variable AS a condition, got: {item}")
         name = name_in(pieces[0].text).upper()
         if name in found:
-            raise BadDefinition(f"the variable {name} is defined twice")
+            raise BadDefinition(f"pattern variable {name} is defined twice")
         found[name] = item[pieces[1].end :].strip()
     return found
 
@@ -241,11 +241,11 @@ def _defined(items: list[str]) -> dict[str, str]:
 def _within_us(text: str) -> int:
     words = text.replace("'", " ").split()
     if not words or words[0].upper() != "INTERVAL":
-        raise BadDefinition(f"WITHIN is followed by an INTERVAL, not by: {text}")
+        raise BadDefinition(f"expected INTERVAL after WITHIN, got: {text}")
     try:
         length_us = interval(" ".join(words[1:]), None).us
     except Unsupported as problem:
-        raise BadDefinition(f"WITHIN cannot be {text}", detail=problem.detail) from problem
+        raise BadDefinition(f"WITHIN does not support {text}", detail=problem.detail) from problem
     if length_us <= 0:
-        raise BadDefinition(f"WITHIN must be longer than nothing, not {text}")
+        raise BadDefinition(f"WITHIN must be positive, got {text}")
     return length_us

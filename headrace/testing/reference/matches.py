@@ -55,7 +55,7 @@ def matched(
     clause: MatchClause, table: Table, *, closed: bool, steps_max: int | None = None
 ) -> Table:
     """What the matches give: a stream of its own, for the clause's SELECT. `steps_max` is how many
-    rows the ways of a key may take, where what they take decides about conditions."""
+    rows the ways of a key may take and skip, where what they take decides about conditions."""
     meant = _meant(clause, table, closed=closed, steps_max=steps_max)
     clock = table.clock
     keys = [key_column(("", key)) for key in clause.keys]
@@ -198,18 +198,16 @@ def _refuse_order(clause: MatchClause, table: Table, *, closed: bool) -> None:
             f"MATCH_RECOGNIZE requires a stream with a watermark: '{clause.stream}'"
         )
     if table.clock and table.clock.key[1] != clause.time:
-        raise BadDefinition("MATCH_RECOGNIZE is ORDER BY the event time, ascending")
+        raise BadDefinition("MATCH_RECOGNIZE requires ORDER BY the event time, ascending")
 
 
 def _subsets(clause: MatchClause, known: list[str]) -> dict[str, tuple[str, ...]]:
     for name, members in clause.subsets.items():
         if name in known:
-            raise BadDefinition(f"SUBSET {name} has the name of a variable of the pattern")
+            raise BadDefinition(f"SUBSET {name} has the name of a pattern variable")
         for member in members:
             if member not in known:
-                raise BadDefinition(
-                    f"SUBSET {name} lists {member}, which is no variable of the pattern"
-                )
+                raise BadDefinition(f"SUBSET {name}: {member} is not a pattern variable")
     return dict(clause.subsets)
 
 
@@ -219,16 +217,16 @@ def _refuse_clause(
     pattern, skip = clause.pattern, clause.skip
     for name in clause.defined:
         if groups.get(name) is None or name in clause.subsets:
-            raise BadDefinition(f"DEFINE has a variable that the pattern does not have: {name}")
+            raise BadDefinition(f"DEFINE: {name} is not a pattern variable")
     if not closed and any(isinstance(leaf, EndAnchor) for leaf in leaves(pattern)):
-        raise Unsupported("a stream has no last row, so $ has no meaning in its pattern")
+        raise Unsupported("$ is not supported over a stream, because a stream has no last row")
     if clause.unmatched and any(isinstance(x, RowPattern) and x.excluded for x in leaves(pattern)):
-        raise BadDefinition("WITH UNMATCHED ROWS and an exclusion {- -} exclude each other")
+        raise BadDefinition("an exclusion {- -} is not allowed with WITH UNMATCHED ROWS")
     refuse_negations(pattern, within=clause.within_us is not None)
     if clause.till == "ANY":
         _refuse_any(clause)
     if skip.variable and skip.variable not in groups:
-        raise BadDefinition(f"SKIP TO a variable that the pattern does not have: {skip.variable}")
+        raise BadDefinition(f"SKIP TO: {skip.variable} is not a pattern variable")
     if skip.variable:
         refuse_skip(pattern, skip.variable, groups[skip.variable], first=skip.to == "FIRST")
 
@@ -237,9 +235,7 @@ def _refuse_any(clause: MatchClause) -> None:
     if clause.within_us is None:
         raise BadDefinition("SKIP TILL ANY requires WITHIN")
     if clause.skip.to != "NEXT":
-        raise BadDefinition(
-            "SKIP TILL ANY continues with the next row, so AFTER MATCH SKIP is TO NEXT ROW"
-        )
+        raise BadDefinition("SKIP TILL ANY requires AFTER MATCH SKIP TO NEXT ROW")
 
 
 def _columns(clause: MatchClause, table: Table) -> tuple[str, ...]:
@@ -252,5 +248,5 @@ def _columns(clause: MatchClause, table: Table) -> tuple[str, ...]:
     folded = list(map(str.lower, dict.fromkeys(names) if clause.time in clause.keys else names))
     twice = next((name for name in folded if folded.count(name) > 1), None)
     if twice:
-        raise BadDefinition(f"two columns of the matches are named '{twice}'")
+        raise BadDefinition(f"duplicate column name '{twice}' in the matches")
     return tuple(names)

@@ -6,7 +6,7 @@ match. There is no automaton and nothing is remembered: a way that fails is forg
 
     A row after the last ripe one is asked for → MissingRow, and the attempt waits;
     but in a closed input, or when WITHIN is over by the watermark, there is no such row.
-    The ways have taken more rows than the key has steps left → the attempt is given up.
+    The ways have taken and skipped more rows than the key has steps left → the attempt is given up.
 tests/testing/test_matching.py checks each kind of pattern.
 """
 
@@ -41,7 +41,7 @@ class MissingRow(Exception):
 
 
 class _GivenUp(Exception):
-    """The ways have taken too many rows."""
+    """The ways have taken and skipped too many rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ Found = tuple[MatchedRow, ...]
 
 @dataclass
 class StepBudget:
-    """How many rows the ways of an attempt have taken, and how many they may."""
+    """How many rows the ways of an attempt have taken and skipped, and how many they may."""
 
     most: int | None
     taken: int = 0
@@ -239,6 +239,7 @@ class _Attempt:
                 yield number
             if not self._passed(step, todo, replace(place, next=number)):
                 return
+            self.steps.count()
             number += 1
 
     def _passed(self, step: SearchStep, todo: Todo, place: SearchState) -> bool:
@@ -265,6 +266,7 @@ class _Attempt:
         while self.rows.before(limit_us, number):
             if self._is(step.gap, number, place):
                 return
+            self.steps.count()
             number += 1
             if more:
                 yield number

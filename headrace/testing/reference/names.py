@@ -53,9 +53,9 @@ def read(text: str) -> exp.Select:
     try:
         tree = sqlglot.parse_one(text, read=_Dialect)
     except sqlglot.errors.SqlglotError as problem:
-        raise BadDefinition("the query cannot be read", detail=str(problem)) from problem
+        raise BadDefinition("the query cannot be parsed", detail=str(problem)) from problem
     if not isinstance(tree, exp.Select):
-        raise Unsupported(f"the reference reads a SELECT, not: {text[:60]}")
+        raise Unsupported(f"the reference interpreter supports only SELECT, got: {text[:60]}")
     return tree.transform(_one_spelling).assert_is(exp.Select)
 
 
@@ -107,7 +107,8 @@ class NameScope:
         found = [f for f in found if not f.hidden] or found[:1]
         if len(found) > 1:
             raise UnknownColumn(
-                f"the column '{node.name}' is ambiguous: {len(found)} sources have it"
+                f"column reference '{node.name}' is ambiguous: {len(found)} relations have it",
+                hint="qualify it, such as a.b.",
             )
         return key_column(found[0].key) if found else None
 
@@ -150,7 +151,9 @@ def _meaning(node: exp.Column, scope: NameScope) -> exp.Expr:
     found = readers[0](node) or readers[1](node) or _struct_field(node, scope)
     if found is None:
         names = ", ".join(f.name for f in scope.fields if not f.hidden)
-        raise UnknownColumn(f"there is no column '{node.sql()}'", detail=f"there are: {names}.")
+        raise UnknownColumn(
+            f"there is no column '{node.sql()}'", detail=f"available columns: {names}."
+        )
     return found
 
 

@@ -197,14 +197,14 @@ class _Reader:
         """RUNNING or FINAL before a call."""
         final, call = node.name == "nav_final", node.expressions[0]
         if final and self.define:
-            raise BadDefinition("DEFINE knows only the rows so far, so FINAL is not for it")
+            raise _final_in_define()
         if _aggregates(call):
             return self._kept(replace(self._aggregate(call), final=final))
         if _called(call, *_LOGICAL):
             return self._kept(replace(self._look(call), final=final))
         raise BadDefinition(
-            "RUNNING and FINAL stand before FIRST, LAST and aggregates",
-            detail=f"there they stand before {call.sql(dialect='spark')}.",
+            "RUNNING and FINAL are only allowed before FIRST, LAST or an aggregate",
+            detail=f"found before {call.sql(dialect='spark')}.",
         )
 
     def _look(self, node: exp.Expr) -> RowExpression:
@@ -221,7 +221,7 @@ class _Reader:
         """The row from which PREV or NEXT counts."""
         final = _called(node, "nav_final")
         if final and self.define:
-            raise BadDefinition("DEFINE knows only the rows so far, so FINAL is not for it")
+            raise _final_in_define()
         call = node.expressions[0] if _called(node, *_SIDES) else node
         if _called(call, *_LOGICAL):
             return replace(self._look(call), final=final)
@@ -230,8 +230,8 @@ class _Reader:
     def _aggregate(self, node: exp.Expr) -> AggregateExpression:
         if not isinstance(node, _KNOWN):
             raise Unsupported(
-                f"a pattern does not know the aggregate {_shown(node)}",
-                hint="it knows count, sum, avg, min, max, array_agg and collect_list.",
+                f"a pattern does not support the aggregate {_shown(node)}",
+                hint="supported are count, sum, avg, min, max, array_agg and collect_list.",
             )
         if isinstance(node, exp.Count) and node.this.is_star:
             variable = self._variable(node.this.text("table"))
@@ -239,7 +239,7 @@ class _Reader:
         found = [self._plain(part) for part in operands(node)]
         variables = {variable for _, variable in found}
         if len(variables) != 1:
-            raise _mixed(node)
+            raise _mixed_variables(node)
         call = node.copy()
         for name, (part, _) in zip(_operand_names(node), found, strict=True):
             call.set(name, part)
@@ -251,7 +251,7 @@ class _Reader:
 
         def change(part: exp.Expr) -> exp.Expr:
             if _called(part, *_LOGICAL, *_PHYSICAL, *_SIDES) or _aggregates(part):
-                raise BadDefinition(f"{_shown(part)} may not stand inside {_shown(outer)}")
+                raise BadDefinition(f"{_shown(part)} is not allowed inside {_shown(outer)}")
             if _called(part, "classifier"):
                 found.append(self._variable(part.expressions[0].name if part.expressions else ""))
                 return key_column(_CLASSIFIER)
@@ -263,18 +263,18 @@ class _Reader:
         outer = node.parent or node
         tree = node.copy().transform(change)
         if len(set(found)) > 1:
-            raise _mixed(outer)
+            raise _mixed_variables(outer)
         return tree, found[0] if found else ""
 
     def _column(self, node: exp.Column) -> exp.Expr:
         name = node.name.lower()
         if name not in self.names.columns:
-            raise UnknownColumn(f"there is no column '{_shown(node)}' for the pattern")
+            raise UnknownColumn(f"there is no column '{_shown(node)}' in the pattern's input")
         return key_column(("", name))
 
     def _variable(self, name: str) -> str:
         if name and name.upper() not in self.names.variables:
-            raise BadDefinition(f"there is no variable '{name}' in the pattern")
+            raise BadDefinition(f"there is no pattern variable '{name}'")
         return name.upper()
 
     def _of_the_match(self, node: exp.Expr) -> exp.Expr:
@@ -283,7 +283,7 @@ class _Reader:
         if _called(node, "match_id"):
             if self.define:
                 raise BadDefinition(
-                    "MATCH_ID() cannot be in DEFINE, because a match has its id when it is complete"
+                    "MATCH_ID() is not allowed in DEFINE, because only a complete match has an id"
                 )
             return key_column(_ID)
         return node
@@ -303,7 +303,7 @@ def _arguments(node: exp.Expr) -> tuple[exp.Expr, int | None]:
     if not counts:
         return argument, None
     if len(counts) > 1 or not counts[0].is_int or isinstance(counts[0], exp.Neg):
-        raise BadDefinition(f"{_shown(node)} takes a whole number, zero or more")
+        raise BadDefinition(f"{_shown(node)}: the offset must be a non-negative integer")
     return argument, int(counts[0].name)
 
 
@@ -311,11 +311,15 @@ def _operand_names(node: exp.Expr) -> list[str]:
     return [name for name in node.arg_types if isinstance(node.args.get(name), exp.Expr)]
 
 
-def _mixed(node: exp.Expr) -> BadDefinition:
+def _mixed_variables(node: exp.Expr) -> BadDefinition:
     return BadDefinition(
-        f"{_shown(node)} names more than one variable",
-        hint="all columns inside one navigation or aggregate are of the same variable.",
+        f"{_shown(node)} uses columns of more than one pattern variable",
+        hint="use one variable inside a navigation or aggregate.",
     )
+
+
+def _final_in_define() -> BadDefinition:
+    return BadDefinition("FINAL is not allowed in DEFINE")
 
 
 def _shown(node: exp.Expr) -> str:

@@ -92,7 +92,7 @@ def pattern_of(text: str) -> Pattern:
     reader = _Reader(text_tokens(text))
     found = reader.choice()
     if reader.left:
-        raise _misplaced(reader.left[0].text)
+        raise _unexpected(reader.left[0].text)
     return found
 
 
@@ -131,7 +131,9 @@ class _Reader:
         while self.left and not self._ends():
             parts.append(self._quantified())
         if not parts:
-            raise BadDefinition("a part of the pattern is missing", hint="() is the empty pattern.")
+            raise BadDefinition(
+                "a part of the pattern is missing", hint="write () for the empty pattern."
+            )
         return parts[0] if len(parts) == 1 else SequencePattern(tuple(parts))
 
     def _ends(self) -> bool:
@@ -143,9 +145,9 @@ class _Reader:
         if bounds is None:
             return part
         if isinstance(part, NotPattern):
-            raise BadDefinition(f"NOT {part.variable} may not be repeated")
+            raise BadDefinition(f"NOT {part.variable} must not have a quantifier")
         if self.left and self.left[0].text in _SHORT and not self._next("?"):
-            raise _misplaced(self.left[0].text)
+            raise _unexpected(self.left[0].text)
         return RepeatPattern(part, *bounds, reluctant=self._accept("?"))
 
     def _primary(self) -> Pattern:
@@ -160,8 +162,8 @@ class _Reader:
         if self._accept("PERMUTE", "("):
             return self._permute()
         if self._accept("NOT"):
-            return NotPattern(self._variable("NOT takes one variable"))
-        return RowPattern(self._variable("a variable is missing in the pattern"), self.excluded)
+            return NotPattern(self._variable("expected a pattern variable after NOT"))
+        return RowPattern(self._variable("expected a pattern variable"), self.excluded)
 
     def _group(self) -> Pattern:
         if self._accept(")"):
@@ -188,7 +190,7 @@ class _Reader:
         piece = self.left.pop(0) if self.left else None
         name = piece.text.strip("`") if piece else ""
         if not name.replace("_", "a").isalnum() or name[:1].isdigit():
-            raise BadDefinition(otherwise, detail=f"there is '{name}' in its place.")
+            raise BadDefinition(otherwise, detail=f"got '{name}'.")
         return name.upper()
 
     def _bounds(self) -> tuple[int, int | None] | None:
@@ -217,17 +219,17 @@ class _Reader:
 
     def _expect(self, *texts: str) -> None:
         if not self._accept(*texts):
-            found = self.left[0].text if self.left else "the end"
-            raise BadDefinition(f"the pattern has '{found}' where '{''.join(texts)}' was expected")
+            found = f"'{self.left[0].text}'" if self.left else "the end"
+            raise BadDefinition(f"expected '{''.join(texts)}' in the pattern, got {found}")
 
 
 def _checked(low: int, high: int | None) -> tuple[int, int | None]:
     if high is not None and high < 1:
-        raise BadDefinition("a quantifier must allow one repetition or more")
+        raise BadDefinition("the maximum of a quantifier must be at least 1")
     if high is not None and high < low:
-        raise BadDefinition(f"a quantifier cannot be at least {low} and at most {high}")
+        raise BadDefinition(f"the minimum of a quantifier, {low}, exceeds its maximum, {high}")
     return low, high
 
 
-def _misplaced(text: str) -> BadDefinition:
-    return BadDefinition(f"the pattern has '{text}' where it is not valid")
+def _unexpected(text: str) -> BadDefinition:
+    return BadDefinition(f"unexpected '{text}' in the pattern")

@@ -118,7 +118,7 @@ class _Key:
             made = self.object.on_timer(self.state, _moment(us), self.timers)
             yield from self._made(made, Timestamp(us))
             if self.timers.moment_us is not None and self.timers.moment_us <= us:
-                raise BadDefinition("a timer that is set when one fires must be after that one")
+                raise BadDefinition("a timer set in on_timer must be later than the one that fired")
 
     def _made(
         self, made: Iterable[tuple[Any, ...]] | None, time: Timestamp | None
@@ -127,7 +127,7 @@ class _Key:
         place = {name: self.last.get(("", name)) for name in ("_offset", "_partition")}
         for row in made or ():
             if len(row) != len(columns):
-                raise BadDefinition(f"a processor of {len(columns)} columns made the row {row!r}")
+                raise BadDefinition(f"a processor must return {len(columns)} columns, got {row!r}")
             values = dict(zip(columns, map(_value, row), strict=True))
             yield values | place | ({} if time is None else {EVENT_TIME: time})
         self.state = _kept(self.state)

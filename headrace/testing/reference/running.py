@@ -18,7 +18,7 @@ from headrace.core.errors import BadDefinition, Unsupported
 from headrace.core.time import SECOND
 from headrace.testing.reference.aggregates import aggregate, aggregating
 from headrace.testing.reference.casts import cast, number
-from headrace.testing.reference.expressions import evaluate, unknown
+from headrace.testing.reference.expressions import evaluate, unsupported
 from headrace.testing.reference.order import by_key, log_position
 from headrace.testing.reference.values import Key, Row, Timestamp, Value
 
@@ -28,7 +28,7 @@ Sample = tuple[Timestamp, Value]  # a value and the time of its event
 def with_running(node: exp.Expr, key: Key, rows: list[Row]) -> list[Row]:
     """The rows with the running value under the key, in the order in which they came."""
     if node.args.get("spec"):
-        raise BadDefinition("a running value has no frame: it is of all rows of the key so far")
+        raise BadDefinition("a running aggregate covers all rows so far and must not have a frame")
     ts = _time(node)
     timed = [row for row in rows if evaluate(ts, row) is not None]
     values = {}
@@ -42,7 +42,7 @@ def with_running(node: exp.Expr, key: Key, rows: list[Row]) -> list[Row]:
 def _time(node: exp.Expr) -> exp.Expr:
     order = node.args.get("order")
     if order is None or len(order.expressions) != 1 or order.expressions[0].args.get("desc"):
-        raise BadDefinition("OVER of a running value needs ORDER BY the event time, ascending")
+        raise BadDefinition("a running aggregate requires ORDER BY the event time, ascending")
     time: exp.Expr = order.expressions[0].this
     return time
 
@@ -56,7 +56,7 @@ def _value(call: exp.Expr, ts: exp.Expr, so_far: list[Row]) -> Value:
         return _OF_SAMPLES[call.name](call, [(_moment(ts, r), _x(call, r)) for r in so_far])
     if aggregating(call) and not isinstance(call, exp.Filter):
         return aggregate(call, so_far)
-    raise unknown(call)
+    raise unsupported(call)
 
 
 def _x(call: exp.Expr, row: Row) -> Value:
@@ -70,7 +70,7 @@ def _moment(ts: exp.Expr, row: Row) -> Timestamp:
 
 def _lag(call: exp.Expr, so_far: list[Row]) -> Value:
     if call.args.get("offset") or call.args.get("default"):
-        raise Unsupported("the reference knows lag(x), the value of the event before")
+        raise Unsupported("the reference interpreter supports lag with one argument only")
     return evaluate(call.this, so_far[-2]) if len(so_far) > 1 else None
 
 

@@ -37,7 +37,7 @@ def _source(node: exp.Expr, named: TableLookup, answered: QueryRunner) -> Select
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         return aliased(answered(node.this, named), node.alias)
     if not isinstance(node, exp.Table):
-        raise Unsupported(f"the reference does not know {node.sql(dialect='spark')} in FROM")
+        raise Unsupported(f"FROM {node.sql(dialect='spark')} is not supported")
     return aliased(named(node.name), node.alias or node.name)
 
 
@@ -57,8 +57,8 @@ def aliased(table: Table, alias: str) -> SelectInput:
 def _exploded(relation: SelectInput, lateral: exp.Lateral) -> SelectInput:
     if not isinstance(lateral.this, exp.Explode) or lateral.this.expressions:
         raise Unsupported(
-            f"the reference does not know {lateral.sql(dialect='spark').strip()}",
-            hint="LATERAL VIEW [OUTER] explode(array) t AS c is known.",
+            f"{lateral.sql(dialect='spark').strip()} is not supported",
+            hint="write LATERAL VIEW [OUTER] explode(array) t AS c.",
         )
     columns = lateral.args["alias"].args.get("columns") or []
     field = VisibleColumn(lateral.alias, columns[0].name if columns else "col")

@@ -7,6 +7,7 @@ tests/testing/test_timestamps.py checks the edges and negative times.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -90,14 +91,16 @@ def interval(count: str, unit: str | None) -> Duration:
     (Duration(us=-7200000000), Duration(us=3630000000))
     """
     text = f"{count} {unit}" if unit else count
-    sign = -1 if text.strip().startswith("-") else 1
+    # A sign belongs to the number behind it and to no other.
+    parts = re.split(r"(?<=[a-zA-Z])\s+(?=[-+.\d])", text.strip())
     try:
-        return Duration(sign * duration_us(text.strip().lstrip("+-")))
+        lengths = [(-1 if part[:1] == "-" else 1, duration_us(part.lstrip("+-"))) for part in parts]
+        return Duration(sum(sign * length for sign, length in lengths))
     except ValueError as problem:
         raise Unsupported(
-            f"the reference does not know INTERVAL {text}",
+            f"the reference interpreter does not support INTERVAL {text}",
             detail=str(problem),
-            hint="weeks, days, hours, minutes, seconds and their fractions are known.",
+            hint="supported are weeks, days, hours, minutes, seconds and their fractions.",
         ) from problem
 
 

@@ -73,7 +73,7 @@ def refuse_negations(pattern: Pattern, *, within: bool) -> None:
     if last and not within:
         raise BadDefinition(
             f"NOT {last} at the end of the pattern requires WITHIN",
-            hint="write until when the row must not come: PATTERN (…) WITHIN INTERVAL 1 MINUTE.",
+            hint="add how long the row must be absent: PATTERN (…) WITHIN INTERVAL 1 MINUTE.",
         )
 
 
@@ -81,7 +81,7 @@ def _refuse_permuted(pattern: Pattern) -> None:
     if isinstance(pattern, PermutePattern) and any(
         isinstance(leaf, NotPattern) for leaf in leaves(pattern)
     ):
-        raise BadDefinition("NOT may not stand inside PERMUTE")
+        raise BadDefinition("NOT is not allowed inside PERMUTE")
     for part in _parts(pattern):
         _refuse_permuted(part)
 
@@ -102,9 +102,9 @@ def _after(leaf: Leaf, before: str) -> str:
     if not isinstance(leaf, NotPattern):
         return before
     if before == "start":
-        raise BadDefinition(f"NOT {leaf.variable} may not come before the first row of a match")
+        raise BadDefinition(f"NOT {leaf.variable} is not allowed before the first row of a match")
     if before == "not":
-        raise BadDefinition(f"NOT {leaf.variable} may not stand next to another NOT")
+        raise BadDefinition(f"NOT {leaf.variable} is not allowed next to another NOT")
     return "not"
 
 
@@ -141,6 +141,6 @@ def refuse_skip(pattern: Pattern, target: str, members: Collection[str], *, firs
 
     found = outcomes(pattern, frozenset({"empty"}), change)
     if "none" in found:
-        raise BadDefinition(f"SKIP TO {target} could find no row, since {target} may take none")
+        raise BadDefinition(f"SKIP TO {target}: a match may have no row of {target}")
     if "first" in found:
-        raise BadDefinition(f"SKIP TO {target} could return to the match's own first row endlessly")
+        raise BadDefinition(f"SKIP TO {target} could skip to the first row of the match forever")

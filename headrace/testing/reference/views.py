@@ -83,7 +83,7 @@ def _windowed(clauses: SelectClauses, rows: list[Row]) -> tuple[SelectClauses, l
     if not calls:
         return clauses, rows
     if len(calls) > 1:
-        raise Unsupported("the reference knows one window in a query, as Spark does")
+        raise Unsupported("a query can have only one window")
     others = [key for key in clauses.keys if calls[0] not in key.walk()]
     replaced = clauses.replaced({calls[0]: key_column(_WINDOW)})
     return replaced, [row | {_WINDOW: w} for row, w in windowed(calls[0], others, rows)]
@@ -119,7 +119,7 @@ def _refuse_ungrouped(clauses: SelectClauses) -> None:
         if column.text("table"):
             raise BadDefinition(
                 f"the column '{column.name}' is neither grouped by nor inside an aggregate",
-                hint=f"add {column.name} to GROUP BY, or say max({column.name}).",
+                hint=f"add {column.name} to GROUP BY, or use max({column.name}).",
             )
 
 

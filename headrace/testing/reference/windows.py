@@ -51,9 +51,7 @@ def _time_windows(call: exp.Expr, row: Row) -> Iterator[TimeWindow]:
 def _three(lengths: list[Value]) -> tuple[str, str, str]:
     """Length, slide and offset of window(ts, length[, slide[, offset]])."""
     if not lengths or not all(isinstance(text, str) for text in lengths):
-        raise Unsupported(
-            "the reference knows window(ts, length[, slide[, offset]]) with text lengths"
-        )
+        raise Unsupported("window size, slide and offset must be string literals")
     length = lengths[0]
     slide = lengths[1] if len(lengths) > 1 else length
     return length, slide, lengths[2] if len(lengths) > 2 else "0 seconds"
@@ -62,7 +60,9 @@ def _three(lengths: list[Value]) -> tuple[str, str, str]:
 def _landmark_window(call: exp.Expr, row: Row) -> Iterator[TimeWindow]:
     moment, landmark = (cast(evaluate(part, row), "TIMESTAMP") for part in call.expressions)
     if landmark is None:
-        raise BadDefinition(f"{call.sql(dialect='spark')} has no timestamp as its second argument")
+        raise BadDefinition(
+            f"the second argument of {call.sql(dialect='spark')} is not a timestamp"
+        )
     if moment is not None and moment >= landmark:
         yield TimeWindow(landmark, None)
 
@@ -112,7 +112,7 @@ def _numbers(call: exp.Expr) -> tuple[int, int]:
     numbers = [evaluate(part, {}) for part in call.expressions]
     if not 1 <= len(numbers) <= 2 or not all(isinstance(n, int) and n > 0 for n in numbers):
         raise BadDefinition(
-            f"{call.sql(dialect='spark')} is not count_window(n[, slide]) with whole numbers"
+            f"count_window(n[, slide]) requires positive integers, got {call.sql(dialect='spark')}"
         )
     return numbers[0], numbers[-1]
 
@@ -133,7 +133,7 @@ def _punctuated(call: exp.Expr, rows: list[Row]) -> Placed:
 def _age_us(row: Row, first: Timestamp | None) -> int:
     time = event_time(row)
     if time is None or first is None:
-        raise BadDefinition("an age in punctuated_window requires a stream with a watermark")
+        raise BadDefinition("punctuated_window with an age requires a stream with a watermark")
     return time.us - first.us
 
 

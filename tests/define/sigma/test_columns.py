@@ -18,7 +18,7 @@ def test_a_field_becomes_a_column(field: str, column: str) -> None:
 
 
 def test_a_field_without_letters_is_refused_and_words_of_sql_are_quoted() -> None:
-    with pytest.raises(ValueError, match=r"the field '@' leaves no name for a column"):
+    with pytest.raises(ValueError, match=r"no column name can be made from the field '@'"):
         column_of("@")
     assert [quoted(name) for name in ("user", "date")] == ["user", "`date`"]
 

@@ -17,13 +17,13 @@ def test_documents_know_their_lines_and_dates_stay_texts() -> None:
 @pytest.mark.parametrize(
     ("text", "message", "line"),
     [
-        ("a: 1\nb: {c: 1, c: 2}", "x.yml says 'c' twice in one mapping", 2),
+        ("a: 1\nb: {c: 1, c: 2}", "x.yml has the key 'c' twice in one mapping", 2),
         ("- a", "x.yml has a document that is not a mapping", 1),
-        ("a: &a [*a]", "x.yml has a document of more than 100,000 parts", 1),
+        ("a: &a [*a]", "x.yml has a document of more than 100,000 nodes", 1),
         (
             "a: &a [x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b]\n"
             "d: &d [*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e]",
-            "x.yml has a document of more than 100,000 parts",
+            "x.yml has a document of more than 100,000 nodes",
             1,
         ),
         (

@@ -19,8 +19,8 @@ ORDER = {"type": "temporal", "rules": ["b1", "b2"], "timespan": "1m"}
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ([], "correlation is not a mapping"),
-        (COUNT | {"rules": []}, "the correlation names no rules"),
+        ([], "correlation must be a mapping"),
+        (COUNT | {"rules": []}, "the correlation has no rules"),
         (COUNT | {"condition": None}, "the correlation has no condition such as 'gte: 10'"),
         (
             COUNT | {"condition": {"gte": 2, "gt": 1}},
@@ -28,32 +28,35 @@ ORDER = {"type": "temporal", "rules": ["b1", "b2"], "timespan": "1m"}
         ),
         (
             COUNT | {"condition": {"gte": 0}},
-            "the condition 'gte: 0' is not within 1 and 100,000",
+            "the condition 'gte: 0' requires a count from 1 to 100,000",
         ),
         (
             COUNT | {"condition": {"gte": "many"}},
-            "the condition 'gte: many' has no whole number",
+            "the condition 'gte: many' requires a whole number",
         ),
-        (COUNT | {"type": "value_count"}, "value_count requires one 'field' in its condition"),
+        (
+            COUNT | {"type": "value_count"},
+            "value_count requires exactly one 'field' in the condition",
+        ),
         (
             COUNT | {"timespan": None},
             "the timespan 'None' is not a duration such as 30s, 5m, 1h, 7d or 2w",
         ),
         (
             COUNT | {"aliases": {"ip": "x"}},
-            "aliases are not a mapping of a name to rules and their fields",
+            "aliases must map each name to rules and their fields",
         ),
         (
             COUNT | {"group-by": ["ip"], "aliases": {"ip": {"b3": "x"}}},
-            "the alias 'ip' names 'b3', which is not in rules",
+            "the alias 'ip' refers to 'b3', which is not in rules",
         ),
         (
             ORDER | {"condition": {"gte": 1}},
-            "a temporal correlation with a condition of its own is not known",
+            "a temporal correlation with its own condition is not supported",
         ),
         (
             ORDER | {"rules": [f"b{n}" for n in range(7)]},
-            "it has 7 rules in any order; at most 6 are kept",
+            "it has 7 rules in any order; at most 6 are supported",
         ),
     ],
 )

@@ -18,38 +18,42 @@ def refusal(detection: Any) -> str:
 @pytest.mark.parametrize(
     ("key", "said", "sentence"),
     [
-        ("a|wide", "x", "the modifier 'wide' is not known"),
+        ("a|wide", "x", "the modifier 'wide' is not supported"),
         ("a|re|contains", "x", "the modifiers 're' and 'contains' cannot be combined"),
-        ("a|i", "x", "the modifier 'i' cannot be combined with 'none'"),
+        ("a|i", "x", "the modifier 'i' requires 're'"),
         ("a|gt|cased", 1, "the modifier 'cased' cannot be combined with 'gt'"),
-        ("a|contains", None, "'a' with 'contains' requires a text, not null"),
-        ("a", {"b": 1}, "'a' with '=' requires a text, not a mapping"),
+        ("a|contains", None, "'a' with 'contains' requires a string, not null"),
+        ("a", {"b": 1}, "'a' with '=' requires a string, not a mapping"),
         ("a", [], "'a' has an empty list"),
         ("a|gt", "five", "'a' with 'gt' requires a number, not 'five'"),
         ("a", float("nan"), "'a' with '=' requires a number, not 'nan'"),
-        ("a", 2**70, f"'a' is compared with {2**70}, which is not a 64-bit number"),
+        ("a", 2**70, f"'a' is compared with {2**70}, which is out of range for BIGINT"),
         ("a|exists", "yes", "'a' with 'exists' requires true or false, not 'yes'"),
         ("a|cidr", "10.0.0.0/99", "'10.0.0.0/99' is not a network such as '10.0.0.0/8'"),
         (
             "a|cidr",
             "fe80::/10",
-            "the network 'fe80::/10' is of IPv6, whose addresses have several spellings",
+            "the IPv6 network 'fe80::/10' is not supported",
         ),
         (
             "a|re",
             "(x",
-            "the regular expression '(x' cannot be read: "
+            "the regular expression '(x' is not valid: "
             "missing ), unterminated subpattern at position 0",
         ),
-        ("a|re", "x{", "the regular expression 'x{' has '{', which Spark reads otherwise"),
+        ("a|re", "x{", "the regular expression 'x{' has '{', which Spark interprets differently"),
         (
             "a|re",
             "(?P<n>x)",
-            "the regular expression '(?P<n>x)' has '(?P', which Spark reads otherwise",
+            "the regular expression '(?P<n>x)' has '(?P', which Spark interprets differently",
         ),
-        ("a|re", "[a[b]", "the regular expression '[a[b]' has '[', which Spark reads otherwise"),
-        ("|contains", "x", "keywords have the modifier 'contains'; they take only 'all'"),
-        ("|all", ["x"], "'x' is a keyword; --keywords names the column to search"),
+        (
+            "a|re",
+            "[a[b]",
+            "the regular expression '[a[b]' has '[', which Spark interprets differently",
+        ),
+        ("|contains", "x", "the modifier 'contains' is not supported for keywords; only 'all' is"),
+        ("|all", ["x"], "'x' is a keyword; name the column to search with --keywords"),
     ],
 )
 def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sentence: str) -> None:
@@ -59,35 +63,35 @@ def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sen
 @pytest.mark.parametrize(
     ("detection", "sentence"),
     [
-        ([], "detection is not a mapping of selections"),
+        ([], "detection must be a mapping of selections"),
         ({"s": {"a": 1}}, "detection has no condition"),
         ({"s": {}, "condition": "s"}, "the selection 's' is empty"),
         ({"s": [], "condition": "s"}, "the selection 's' is empty"),
         ({"s": None, "condition": "s"}, "the selection 's' is empty"),
         (
             {"s": {"a": 1}, "timeframe": "5m", "condition": "s"},
-            "detection has a timeframe; a correlation rule has a timespan instead",
+            "a timeframe is not supported; use the timespan of a correlation rule",
         ),
         (
             {"s": {"a": 1}, "condition": "s near s"},
-            "the condition 's near s' continues after its end: 'near'",
+            "the condition 's near s' has an unexpected 'near'",
         ),
-        ({"s": {"a": 1}, "condition": "(s"}, "the condition '(s' lacks a ')'"),
+        ({"s": {"a": 1}, "condition": "(s"}, "the condition '(s' is missing a ')'"),
         (
             {"s": {"a": 1}, "condition": "s and"},
-            "the condition 's and' lacks the name of a selection",
+            "the condition 's and' is missing the name of a selection",
         ),
         (
             {"s": {"a": 1}, "condition": "2 of s*"},
-            "'2 of s*' is not understood; there are '1 of' and 'all of'",
+            "'2 of s*' is not supported; use '1 of' or 'all of'",
         ),
         (
             {"s": {"a": 1}, "condition": "1 of t*"},
-            "the condition names 't*', which is not a selection",
+            "'t*' in the condition is not a selection",
         ),
         (
             {"s": {"a": 1}, "condition": "not " * 200 + "s"},
-            "the condition is deeper than 100 parts",
+            "the condition is nested more than 100 levels deep",
         ),
     ],
 )

@@ -27,7 +27,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from headrace.api.errors import ErrorShape
+from headrace.api.errors import ErrorBody
 from headrace.api.events import EVENTS_MEDIA
 
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -162,7 +162,7 @@ def _wrong(case: Case, response: requests.Response) -> Iterator[str]:
     told = f"{response.status_code} {response.text[:600]}"
     if response.status_code >= 400:
         try:
-            error = msgspec.json.decode(response.content, type=ErrorShape)
+            error = msgspec.json.decode(response.content, type=ErrorBody)
         except msgspec.DecodeError as wrong:
             yield f"{told}\nis not of the shape of errors: {wrong}"
             return
