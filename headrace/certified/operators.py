@@ -162,10 +162,15 @@ def _by_text(function: str, a: TypedSql, b: TypedSql, type: str) -> TypedSql:
     return combine((a, b), f"CAST({function}({sides}, {digits}, {scale}) AS {type})", type)
 
 
+NEGATED_DIGITS = 34  # Spark rounds a decimal of more digits when it changes the sign
+
+
 def negated(value: TypedSql) -> TypedSql:
     if value.type in INTEGERS:
         zero = TypedSql("0", value.type)
         return _integers("-", zero, value)
+    if is_decimal(value.type) and digits_of(value.type)[0] > NEGATED_DIGITS:
+        raise not_available(f"the negative of {value.type}, which Spark rounds,")
     if value.type in FLOATS or is_decimal(value.type):
         return value.as_type(f"(-{value.sql})", value.type)
     if value.type == STRING:

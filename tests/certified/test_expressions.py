@@ -170,6 +170,7 @@ OBJECT = "STRUCT<a: INT, b: ARRAY<DECIMAL(18,2)>, c: STRUCT<D: STRING>>"
         ("round(i1, 'a')", "the second argument of round must be an integer, got a"),
         ("percentile(i1, 'abc')", "the fraction of percentile must be from 0 to 1, got abc"),
         ("percentile(i1, 1.5)", "the fraction of percentile must be from 0 to 1, got 1.5"),
+        ("-w1", "the negative of DECIMAL(38,18), which Spark rounds, is not available over views"),
         ("y1 - y2", "'-' of DATE and DATE is not available over views"),
         ("r1.x", "there is no field 'x'"),
         ("edges.r1.c.x", "there is no field 'x'"),

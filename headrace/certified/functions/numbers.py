@@ -89,8 +89,8 @@ def _whole(function: str) -> Scalar:
 
 def _abs(arguments: Sequence[TypedSql]) -> TypedSql:
     value = arguments[0]
+    negative = negated(value).sql
     if value.type in INTEGERS:
-        negative = negated(value).sql
         sql = f"CASE WHEN {value.sql} < 0 THEN {negative} ELSE {value.sql} END"
         return value.as_type(sql, value.type)
     return value.as_type(f"abs({value.sql})", value.type)
