@@ -236,8 +236,9 @@ function EditorHost({
   useEffect(() => {
     let ended = false;
     void import("./editor").then(({ makeEditor }) => {
-      if (ended) return;
-      const editor = makeEditor(host.current!, latest.current, { run: onRun, change: onChange });
+      // The page may have been left while the editor was loaded.
+      if (ended || !host.current) return;
+      const editor = makeEditor(host.current, latest.current, { run: onRun, change: onChange });
       made.current = editor;
       // Does not take the focus from a field in which the user types.
       if (document.activeElement === document.body) editor.focus();

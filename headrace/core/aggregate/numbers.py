@@ -40,31 +40,55 @@ _WHOLE = (
 )
 _COUNT = sum_of("count({x})")
 
+_DIGITS_MAX, _LOW_DIGITS = 38, 19
 
-_DIGITS_MAX = 38
 
-
-def _decimals(precision: int) -> Partial:
-    """A sum of decimals is kept as text; SQLite has no decimals. One that has more digits than
-    Spark's is NaN, and so is every sum that it becomes a part of.
+def _decimals(size: tuple[int, int]) -> tuple[Partial, ...]:
+    """A sum of decimals, as text because the store has no decimals: one partial, or two if the sum
+    could have more digits than Spark's 38. Then the nineteen low digits are summed apart, as the
+    halves of a BIGINT are, and neither sum overflows below 10^9 events.
     """
-    lift = "cast(sum({x}){when} as string)"
-    if precision + 10 > _DIGITS_MAX:
-        lift = f"CASE WHEN count({{x}}){{when}} > 0 THEN coalesce({lift}, 'NaN') END"
+    precision, scale = size
+    if precision + 10 <= _DIGITS_MAX:
+        return (_decimals_of("{x}"),)
+    kept = scale - _LOW_DIGITS  # the digits after the point that are not low ones
+    unit = f"1{'0' * -kept}BD" if kept <= 0 else f"0.{'0' * (kept - 1)}1BD"
+    low, high = f"{{x}} % {unit}", f"({{x}} - {{x}} % {unit})"
+    if kept > 0:
+        return _decimals_of(f"cast({high} as decimal(28, {kept}))"), _decimals_of(low)
+    return _decimals_of(f"cast({high} / {unit} as decimal(28, 0))", f"E{-kept}"), _decimals_of(low)
+
+
+def _decimals_of(x: str, exponent: str = "") -> Partial:
+    text = f"cast(sum({x}){{when}} as string)"
+    lift = f"concat({text}, '{exponent}')" if exponent else text
     return Partial(Merge.DECIMAL_SUM, (lift,), ("TEXT",))
 
 
 def _decimal_sum(size: tuple[int, int]) -> LoweredAggregate:
-    precision, scale = min(size[0] + 10, _DIGITS_MAX), size[1]
-    finish = f"finish_decimal_sum({{0}}, {precision}, {scale})"
-    return LoweredAggregate((_decimals(size[0]),), finish, Type.decimal_of(precision, scale))
+    partials, total = _decimals(size), _sum_type(size)
+    return LoweredAggregate(partials, _finish_decimals(total, partials), total)
 
 
 def _decimal_avg(size: tuple[int, int]) -> LoweredAggregate:
-    precision, scale = (min(digits + 4, _DIGITS_MAX) for digits in size)
-    finish = f"finish_decimal_sum({{0}}, {precision}, {scale}, {{1}})"
-    partials = (_decimals(size[0]), _COUNT)
-    return LoweredAggregate(partials, finish, Type.decimal_of(precision, scale))
+    """The mean is NULL where the sum is: so it is in Spark."""
+    partials = _decimals(size)
+    mean = Type.decimal_of(*(min(digits + 4, _DIGITS_MAX) for digits in size))
+    finish = _finish_decimals(mean, partials, f", {{{len(partials)}}}")
+    if len(partials) > 1:
+        total = _finish_decimals(_sum_type(size), partials)
+        finish = f"CASE WHEN {total} IS NOT NULL THEN {finish} END"
+    return LoweredAggregate((*partials, _COUNT), finish, mean)
+
+
+def _sum_type(size: tuple[int, int]) -> Type:
+    return Type.decimal_of(min(size[0] + 10, _DIGITS_MAX), size[1])
+
+
+def _finish_decimals(type: Type, sums: tuple[Partial, ...], count: str = "") -> str:
+    assert type.size is not None
+    low = "{1}" if len(sums) > 1 else "'0'"
+    return f"finish_decimal_sum({{0}}, {type.size[0]}, {type.size[1]}, {low}{count})"
 
 
 def _count(types: Types, said: ParameterValues) -> LoweredAggregate:

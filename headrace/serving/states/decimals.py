@@ -1,8 +1,7 @@
 """Exact sums of decimals, as text.
 
-SQLite has no decimals, so Python adds them. A sum may have more digits than Spark's 38;
-only the finished value is bounded, so the order of the parts does not matter. NaN is a part that
-overflowed in Spark; a sum with it is NULL.
+The store has no decimals, so Python adds them. A sum may have more digits than Spark's 38; only the
+finished value is bounded, so the order of the parts does not matter.
 """
 
 from __future__ import annotations
@@ -24,12 +23,14 @@ def add(states: Sequence[str]) -> str:
     return f"{total:f}"
 
 
-def total(state: str, precision: int, scale: int, count: int | None = None) -> str | None:
-    """The sum, or with a `count` the mean, as a stored decimal; None if it has more digits than its
-    type.
+def total(
+    state: str, precision: int, scale: int, low: str, count: int | None = None
+) -> str | None:
+    """The sum of a state and its low digits, or with a `count` the mean, as a stored decimal; None
+    if it has more digits than its type.
     """
-    value = Decimal(state)
-    if value.is_nan() or count == 0:
+    value = _CONTEXT.add(Decimal(state), Decimal(low))
+    if count == 0:
         return None
     if count is not None:
         value = _rounded(_CONTEXT.divide(value, Decimal(count)), _DIVISION_SCALE)

@@ -169,8 +169,9 @@ def _average(values: list[Value]) -> Value:
         return total / len(numbers)
     if _held(total) is None:
         return None
-    # Four digits more than the values have.
+    # Four digits more than the values have, if a DECIMAL has them.
     scale = max(-int(value.as_tuple().exponent) for value in numbers) + 4
+    scale = min(scale, _DECIMAL_DIGITS_MAX)
     with localcontext(prec=_DIGITS):
         return _held((total / len(numbers)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP))
 
