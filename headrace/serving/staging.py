@@ -137,8 +137,8 @@ def check_current(
     deployed = {version.id for version in read_versions(db, stream)}
     if gone := [version.name for version in versions if version.id not in deployed]:
         raise Superseded(
-            f"the batch build of '{stream}' was discarded: these views are no longer deployed in "
-            f"the version that was built: {', '.join(gone)}"
+            f"the batch build of '{stream}' was discarded: these views were changed or removed "
+            f"while it ran: {', '.join(gone)}"
         )
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from headrace.certified.relation import AnswerColumn, ReadRelation
 from headrace.certified.typed import quoted
-from headrace.core.errors import Unsupported
+from headrace.core.errors import HeadraceError, NotReady, Unsupported
+from headrace.serving.catalog import read_tables
 from headrace.serving.checksums import check, checksum_of
 from headrace.serving.database import Transaction
 from headrace.serving.runs import encoded
@@ -37,13 +38,21 @@ def read_rows(db: Transaction, name: str) -> pa.Table:
     sql = "SELECT rows, checksum FROM _table_rows WHERE name = ?"
     row = db.execute(sql, (name,)).fetchone()
     if row is None:
-        raise Unsupported(
-            f"table '{name}' cannot be joined with views",
-            detail=f"it has more than {ROWS_MAX:,} rows, or is not loaded yet.",
-        )
+        raise _not_stored(db, name)
     rows, checksum = row
     check(checksum, (name,), rows, f"the rows of table '{name}'")
     return pa.ipc.open_stream(rows).read_all()
+
+
+def _not_stored(db: Transaction, name: str) -> HeadraceError:
+    if name not in read_tables(db):
+        return NotReady(
+            f"table '{name}' is not loaded yet", hint="repeat the query when the project is ready."
+        )
+    return Unsupported(
+        f"table '{name}' cannot be joined with views: it has more than {ROWS_MAX:,} rows",
+        hint="join it in the definition of a view over a stream.",
+    )
 
 
 def without_zone(table: pa.Table) -> pa.Table:

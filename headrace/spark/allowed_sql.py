@@ -69,10 +69,18 @@ def _parse(spark: SparkSession, text: str) -> JavaObject:
         return spark._jsparkSession.sessionState().sqlParser().parsePlan(text)
     except PySparkException as error:
         if error.getCondition() == "FAILED_TO_PARSE_TOO_COMPLEX":
-            raise LimitReached("the query is too complex to parse") from error
+            raise _too_complex() from error
         raise bad_query(error) from error
     except Py4JJavaError as error:  # a stack overflow inside the parser
-        raise LimitReached("the query is too complex to parse") from error
+        raise _too_complex() from error
+
+
+def _too_complex() -> LimitReached:
+    return LimitReached(
+        "the query is too complex to parse",
+        detail="its expressions are too long or nested too deeply for Spark's parser.",
+        hint="write a long chain of OR as IN, or divide the query.",
+    )
 
 
 def _walk(plan: JavaObject, names: frozenset[str], rules: _Rules) -> None:

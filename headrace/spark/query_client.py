@@ -194,7 +194,10 @@ class QueryClient:
             self._read(worker, _START_SECONDS_MAX)
         except queue.Empty:
             self.close()
-            raise Unavailable("the ad-hoc query process did not start in time") from None
+            raise Unavailable(
+                f"the ad-hoc query process did not start within {_START_SECONDS_MAX:.0f} seconds",
+                hint="repeat the query when the machine has less to do.",
+            ) from None
         except HeadraceError:
             self.close()
             raise

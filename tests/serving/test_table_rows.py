@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.compile.plan import TablePlan
-from headrace.core.errors import Unsupported
+from headrace.core.errors import NotReady, Unsupported
 from headrace.serving import table_rows
 
 from .bench import CLICKS, Bench, plan_of
@@ -66,4 +66,13 @@ def test_a_table_with_too_many_rows_is_refused_with_a_sentence(
     joined.store.record_table("pages_of", "v2", ROWS)
     with pytest.raises(Unsupported) as refused:
         joined.reader.sql("SELECT u.page FROM users u JOIN pages_of t ON u.page = t.page")
-    assert refused.value.message == "table 'pages_of' cannot be joined with views"
+    said = "table 'pages_of' cannot be joined with views: it has more than 2 rows"
+    assert refused.value.message == said
+
+
+def test_a_table_that_is_not_loaded_yet_can_be_joined_later(joined: Bench) -> None:
+    with joined.store.db.write() as db:
+        db.execute("DELETE FROM _table_rows")
+        db.execute("DELETE FROM _tables")
+    with pytest.raises(NotReady, match="table 'pages_of' is not loaded yet"):
+        joined.reader.sql("SELECT u.page FROM users u JOIN pages_of t ON u.page = t.page")
