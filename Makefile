@@ -93,7 +93,7 @@ wire: $(VENV)/.ready ## Write the console's types from the OpenAPI documents
 	@$(BIN)/python console/wire.py
 
 bench: setup flink ## Measure Headrace beside the alternatives, in one run
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench --page docs/benchmarks.md
 
 flink: .venv-flink/.ready ## Install Flink into .venv-flink, for `make bench` only
 

@@ -6,38 +6,36 @@ from pathlib import Path
 
 import duckdb
 
-DEFINITIONS = """
-CREATE STREAM clicks (
-  user STRING NOT NULL, url STRING NOT NULL, ts TIMESTAMP NOT NULL, ms BIGINT,
-  WATERMARK ts DELAY OF INTERVAL 10 MINUTES
-) WITH (key = 'user');
-
-CREATE VIEW pages AS
-SELECT url, window(ts, '1 hour') AS hour, count(*) AS hits, sum(ms) AS ms, max(ms) AS slowest
-FROM clicks GROUP BY url, window(ts, '1 hour');
-"""
-SCHEMA = "event_id STRING, user STRING, url STRING, ts TIMESTAMP, ms BIGINT"
+USERS, ADS, CAMPAIGNS = 200_000, 1_000, 100
+START_US, DAY_US = 1_767_225_600_000_000, 86_400_000_000
+DISORDER_US = 600_000_000
 
 
 def write_events(folder: Path, events: int, files: int) -> None:
-    """`events` JSON lines of about 120 bytes in `files` files."""
+    """A day of `events` clicks, JSON lines of about 100 bytes, up to ten minutes out of order; and
+    beside them the ads, each of a campaign.
+    """
     folder.mkdir(parents=True)
-    share = events // files
     for number in range(files):
-        first = number * share
-        last = events if number == files - 1 else first + share
+        first, last = events * number // files, events * (number + 1) // files
         duckdb.sql(f"""
             COPY (
-              SELECT 'event-' || i AS event_id,
-                     'user-' || (hash(i) % 20000) AS "user",
-                     '/page/' || (hash(i * 7) % 500) AS url,
-                     strftime(make_timestamp(1767225600000000 + (i * 86400000000 // {events})
-                       - (hash(i * 3) % 600000000)::BIGINT), '%Y-%m-%dT%H:%M:%S.%fZ') AS ts,
+              SELECT 'user-' || (hash(i) % {USERS}) AS "user",
+                     'ad-' || (hash(i * 7) % {ADS}) AS ad,
+                     ['view', 'click', 'buy'][1 + (hash(i * 5) % 3)::INT] AS kind,
+                     strftime(make_timestamp({START_US} + (i * {DAY_US} // {events})
+                       - (hash(i * 3) % {DISORDER_US})::BIGINT), '%Y-%m-%dT%H:%M:%S.%gZ') AS ts,
                      (hash(i * 11) % 5000)::BIGINT AS ms
               FROM range({first}, {last}) t(i)
             ) TO '{folder}/{number:03d}.json' (FORMAT json)
         """)
+    lines = [f"ad-{ad},campaign-{ad % CAMPAIGNS}" for ad in range(ADS)]
+    ads_of(folder).write_text("\n".join(["ad,campaign", *lines, ""]))
 
 
 def lines_of(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.json"))
+
+
+def ads_of(folder: Path) -> Path:
+    return folder / "ads.csv"

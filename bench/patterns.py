@@ -7,7 +7,6 @@ Matches and a sum over them must be equal on all sides before a time counts.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,12 @@ import duckdb
 from rich.console import Console
 
 from bench.epochs import HIDDEN, START_US, Epochs, write_typed
-from bench.process import Child
+from bench.flink_sides import FLINK, run_flink_job
 from bench.until_idle import run_until_idle, store_of
 from headrace.serving.read import Reader
 from headrace.serving.sqlite import Sqlite
 
-KEYS, EPOCH_EVENTS, FLINK = 100_000, 1_000_000, Path(".venv-flink/bin/python")
+KEYS, EPOCH_EVENTS = 100_000, 1_000_000
 STREAM = """
 CREATE STREAM clicks (user STRING, kind STRING, ms BIGINT, ts TIMESTAMP,
   WATERMARK ts DELAY OF INTERVAL 1 SECOND) WITH (partitions = 1);
@@ -119,12 +118,19 @@ def until_idle(project: Path, clause: str, lines: Path) -> dict[str, Any]:
 
 
 def on_flink(folder: Path, clause: str, lines: Path) -> dict[str, Any]:
-    said = folder / "clause.sql"
-    said.write_text(clause)
-    script = str(Path(__file__).parent / "flink.py")
-    child = Child([str(FLINK), script, str(lines.resolve()), str(said)])
-    found: dict[str, Any] = json.loads(child.run(Path.cwd(), folder / "flink.log").lines[-1][1])
-    return found
+    table = f"""CREATE TABLE clicks (
+      `user` STRING, kind STRING, ms BIGINT, ts TIMESTAMP_LTZ(3),
+      WATERMARK FOR ts AS ts - INTERVAL '1' SECOND
+    ) WITH ('connector' = 'filesystem', 'path' = '{lines.resolve()}', 'format' = 'json',
+            'json.timestamp-format.standard' = 'ISO-8601')"""
+    query = f"SELECT m.ms FROM clicks {clause} AS m"
+    job = {"tables": [table], "query": query, "sink": "ms BIGINT", "rows": True}
+    found = run_flink_job(job, folder)
+    return {
+        "seconds": found["seconds"],
+        "matches": len(found["rows"]),
+        "total": sum(ms for (ms,) in found["rows"]),
+    }
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
-"""The same tumbling-window view over the same events: Headrace until idle, hand-written PySpark,
-DuckDB.
+"""Views over the same events: Headrace until idle, hand-written PySpark, Flink SQL and DuckDB.
 
-All answers must agree before a time counts. `work` leaves the start of Python and Spark out of
-every side.
+Each side of each workload is a process of its own, and all answers must equal DuckDB's, estimates
+within their error, before a time counts. `work` leaves the start of Python and Spark out on every
+side. The ratio is to the best program of PySpark that keeps the events too, as Headrace does.
+
+    python -m bench.throughput 4000000
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +20,20 @@ import duckdb
 from rich.console import Console
 from rich.table import Table
 
-from bench.data import DEFINITIONS, lines_of, write_events
+from bench.data import ads_of, lines_of, write_events
+from bench.flink_sides import run_flink
 from bench.process import Child
 from bench.until_idle import export, run_until_idle
+from bench.workloads import WORKLOADS, View, definitions, ten_views
 
 FILES = 32
+KEEP_BOTH = ("spark-batch", "spark-state", "spark-partials")
+OTHERS = ("duckdb", "spark-view")
+SIDES_SHOWN = (*OTHERS, *KEEP_BOTH, "flink", "headrace")
+# Spark's own state has no distinct counts.
+REFUSED = {("spark-state", "W2 distinct, exact")}
+ESTIMATE_ERROR_MAX = 0.12  # of the largest of 24,000 estimates with a standard error of 1.6 to 2 %
+Views = tuple[View, ...]
 
 
 def measure(folder: Path, events: int, console: Console) -> dict[str, Any]:
@@ -29,68 +42,131 @@ def measure(folder: Path, events: int, console: Console) -> dict[str, Any]:
     console.print(f"making {events:,} events …")
     write_events(source, events, FILES)
     size = sum(path.stat().st_size for path in lines_of(source))
-    sides = {
-        name: _side(name, folder, source) for name in ("duckdb", "spark-state", "spark-partials")
+    numbers: dict[str, Any] = {"events": events, "bytes": size, "workloads": {}}
+    for number, (name, views) in enumerate(WORKLOADS.items()):
+        numbers["workloads"][name] = _workload(folder / str(number), name, views, source, events)
+        console.print(f"{name}: {_sentence(numbers['workloads'][name])}")
+    numbers["ten_views"] = _ten_views(folder / "ten", source)
+    numbers["noise"] = _noise(folder / "noise", source, numbers)
+    console.print(_table(numbers))
+    return numbers
+
+
+def _workload(folder: Path, name: str, views: Views, source: Path, events: int) -> dict[str, Any]:
+    sides: dict[str, Any] = {}
+    for side in (*OTHERS, *KEEP_BOTH):
+        if (side, name) not in REFUSED:
+            sides[side] = _side(side, name, source, folder / side)
+    if flink := run_flink(views, source, folder / "flink"):
+        sides["flink"] = flink
+    sides["headrace"] = _headrace(folder / "headrace", views, source)
+    for side in sides:
+        _compare(views, source, side, folder / side)
+    shutil.rmtree(folder)
+    best = min(sides[side]["work"] for side in KEEP_BOTH if side in sides)
+    whole = sides["headrace"]["work"] + sides["headrace"]["send"]
+    return {
+        "sides": sides,
+        "events_per_second": {side: events / said["work"] for side, said in sides.items()},
+        "ratio": best / sides["headrace"]["work"],
+        "ratio_from_files": best / whole,
     }
-    sides["headrace"] = _headrace(folder, source)
-    _compare(folder, sides)
-    best = min(sides["spark-state"]["work"], sides["spark-partials"]["work"])
-    console.print(_table(sides, events, size, best))
-    return {"events": events, "ratio": best / sides["headrace"]["work"], "sides": sides}
 
 
-def _side(name: str, folder: Path, source: Path) -> dict[str, Any]:
-    out = folder / f"{name}.parquet"
-    command = [sys.executable, "-m", "bench.sides", name, str(source), str(out)]
-    child = Child(command).run(Path.cwd(), folder / f"{name}.log")
+def _side(side: str, workload: str, source: Path, out: Path) -> dict[str, Any]:
+    out.mkdir(parents=True)
+    command = [sys.executable, "-m", "bench.sides", side, workload, str(source), str(out)]
+    child = Child(command).run(Path.cwd(), out / "log")
     work = json.loads(child.lines[-1][1])["work"]
     return {"work": work, "whole": child.seconds, "memory_mb": child.memory_mb}
 
 
-def _headrace(folder: Path, source: Path) -> dict[str, Any]:
+def _headrace(folder: Path, views: Views, source: Path) -> dict[str, Any]:
     project = folder / "project"
-    numbers = run_until_idle(project, DEFINITIONS, source)
-    names = {"url": "url", "hour_start": "hour", "hits": "hits", "ms": "ms", "slowest": "slowest"}
-    export(project, "pages", names, folder / "headrace.parquet")
+    numbers = run_until_idle(project, definitions(views), source, tables=(ads_of(source),))
+    for view in views:
+        columns = {"w_start" if name == "w" else name: name for name in view.columns}
+        export(project, view.name, columns, folder / view.name)
     return numbers
 
 
-def _compare(folder: Path, sides: dict[str, Any]) -> None:
-    for name in sides:
-        for one, other in ((name, "duckdb"), ("duckdb", name)):
-            left = (
-                duckdb.connect()
-                .execute(f"""
-                SELECT count(*) FROM (
-                SELECT url, hour, hits, ms, slowest FROM '{folder}/{one}.parquet'
-                EXCEPT SELECT url, hour, hits, ms, slowest FROM '{folder}/{other}.parquet')
-            """)
-                .fetchone()
-            )
-            if left is None or left[0]:
-                raise SystemExit(f"{name} and duckdb disagree, so no time counts")
+def _ten_views(folder: Path, source: Path) -> dict[str, float]:
+    """What ten views cost beside one of them."""
+    seconds = {}
+    for count in (1, 10):
+        project = folder / str(count)
+        tables = (ads_of(source),)
+        seconds[count] = run_until_idle(project, ten_views(count), source, tables=tables)["work"]
+        shutil.rmtree(project)
+    return {"one": seconds[1], "ten": seconds[10], "ratio": seconds[10] / seconds[1]}
 
 
-def _table(sides: dict[str, Any], events: int, size: int, best: float) -> Table:
-    table = Table(title=f"{events:,} events, {size / 1e6:,.0f} MB of JSON; all answers agree")
-    for column in (
-        "side",
-        "work s",
-        "events/s",
-        "to best PySpark",
-        "whole process s",
-        "peak memory MB",
-    ):
-        table.add_column(column, justify="left" if column == "side" else "right")
-    for name, side in sides.items():
-        table.add_row(
-            name,
-            f"{side['work']:.2f}",
-            f"{events / side['work']:,.0f}",
-            f"{best / side['work']:.2f}x",
-            f"{side['whole']:.1f}",
-            f"{side['memory_mb']:,.0f}",
-        )
-    sent = sides["headrace"]["send"]
-    table.caption = f"sending to the log, with fsync: {sent:.1f} s, {events / sent:,.0f} events/s"
+def _noise(folder: Path, source: Path, numbers: dict[str, Any]) -> float:
+    """How long DuckDB takes now, to its time at the beginning."""
+    name = next(iter(WORKLOADS))
+    return _side("duckdb", name, source, folder)["work"] / _work(numbers, name, "duckdb")
+
+
+def _work(numbers: dict[str, Any], workload: str, side: str) -> float:
+    return float(numbers["workloads"][workload]["sides"][side]["work"])
+
+
+def _compare(views: Views, source: Path, side: str, out: Path) -> None:
+    """Stop unless the answers are those of DuckDB."""
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE ads AS FROM read_csv('{ads_of(source)}')")
+    connection.execute(f"CREATE VIEW clicks AS FROM read_json('{source}/*.json')")
+    for view in views:
+        columns = ", ".join(name for name in view.columns if not _estimated(view, name))
+        files = out / view.name
+        path = f"{files}/*.parquet" if files.is_dir() else files
+        connection.execute(f"CREATE OR REPLACE TABLE theirs AS FROM read_parquet('{path}')")
+        connection.execute(f"CREATE OR REPLACE TABLE ours AS {view.exact}")
+        pairs = (("ours", "theirs"), ("theirs", "ours"))
+        queries = [
+            f"SELECT {columns} FROM {a} EXCEPT ALL SELECT {columns} FROM {b}" for a, b in pairs
+        ]
+        if view.estimated:
+            queries.append(_wrong_estimates(columns))
+        for query in queries:
+            if wrong := connection.execute(f"{query} LIMIT 1").fetchall():
+                raise SystemExit(f"{side} and duckdb disagree on {view.name}: {wrong}")
+
+
+def _estimated(view: View, column: str) -> bool:
+    return view.estimated and column == "users"
+
+
+def _wrong_estimates(columns: str) -> str:
+    return f"""SELECT {columns}, a.users, b.users FROM ours a JOIN theirs b USING ({columns})
+        WHERE abs(a.users - b.users) > greatest(2, {ESTIMATE_ERROR_MAX} * a.users)"""
+
+
+def _sentence(said: dict[str, Any]) -> str:
+    rates = said["events_per_second"]
+    sides = ", ".join(f"{side} {rate:,.0f}" for side, rate in rates.items())
+    return f"{said['ratio']:.2f}x the best PySpark that keeps both ({sides} events/s)"
+
+
+def _table(numbers: dict[str, Any]) -> Table:
+    title = f"{numbers['events']:,} events, {numbers['bytes'] / 1e6:,.0f} MB; all answers agree"
+    table = Table(
+        title=title, caption="events a second; ratios to the best PySpark that keeps both"
+    )
+    for column in ("", *SIDES_SHOWN, "ratio", "from files"):
+        table.add_column(column, justify="right" if column else "left")
+    for name, said in numbers["workloads"].items():
+        rates = said["events_per_second"]
+        cells = [f"{rates[side]:,.0f}" if side in rates else "-" for side in SIDES_SHOWN]
+        ratios = (said["ratio"], said["ratio_from_files"])
+        table.add_row(name, *cells, *(f"{ratio:.2f}x" for ratio in ratios))
+    table.add_row(
+        "ten views beside one", *[""] * len(SIDES_SHOWN), f"{numbers['ten_views']['ratio']:.2f}", ""
+    )
     return table
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="headrace-bench-") as name:
+        found = measure(Path(name) / "throughput", int(sys.argv[1]), Console())
+        print(json.dumps(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -17,9 +18,13 @@ from headrace.serving.export import view_table
 from headrace.serving.sqlite import Sqlite
 
 
-def run_until_idle(project: Path, definitions: str, source: Path) -> dict[str, Any]:
+def run_until_idle(
+    project: Path, definitions: str, source: Path, *, tables: tuple[Path, ...] = ()
+) -> dict[str, Any]:
     """Seconds of work in a new project, without the start of Python and Spark; sending is apart."""
     project.mkdir(parents=True)
+    for table in tables:
+        shutil.copy(table, project)
     (project / "headrace.toml").write_text('name = "bench"\n')
     (project / "bench.sql").write_text(definitions)
     sent = _send(project, source)
