@@ -66,6 +66,10 @@ class Access:
         """
         return self._authenticator.by_token(secret, address)
 
+    def recent_caller(self, secret: str) -> Caller | None:
+        """The caller of a token that was authenticated within the last seconds, in memory."""
+        return self._authenticator.recent_by_token(secret)
+
     def authenticate_session(self, secret: str, address: str | None = None) -> Caller:
         """The caller of a browser session."""
         return self._authenticator.by_session(secret, address)

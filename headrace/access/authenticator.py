@@ -58,6 +58,14 @@ class Authenticator:
     def by_session(self, secret: str, address: str | None) -> Caller:
         return self._caller(digest(secret), _OF_SESSION, address)
 
+    def recent_by_token(self, secret: str) -> Caller | None:
+        """The caller of a token, if it was looked up within the last seconds."""
+        return self._recent(digest(secret))
+
+    def _recent(self, key: bytes) -> Caller | None:
+        caller, until = self._cache.get(key, (None, 0))
+        return caller if self._clock() < until else None
+
     def invalidate(self) -> None:
         """Empty the cache, after a change of users, tokens or grants."""
         with self._lock:
@@ -79,10 +87,9 @@ class Authenticator:
             raise
 
     def _caller(self, key: bytes, query: str, address: str | None) -> Caller:
-        now = self._clock()
-        caller, until = self._cache.get(key, (None, 0))
-        if caller and now < until:
+        if caller := self._recent(key):
             return caller
+        now = self._clock()
         return self.attempt(
             address, lambda: self._look_up(key, query, now), key in self._valid_before
         )

@@ -21,24 +21,30 @@ from starlette.types import Lifespan
 from headrace.access.access import Access
 from headrace.api.authorization import authorized_endpoint
 from headrace.api.compression import Compression
+from headrace.api.direct_sends import DirectSends
 from headrace.api.errors import ErrorMiddleware, on_error, on_http_exception, on_recursion
-from headrace.api.handlers import Api
+from headrace.api.handlers import Api, send_events
 from headrace.api.limits import ConcurrencyLimit, UserLimits, overloaded
 from headrace.api.openapi import document
 from headrace.api.request_metrics import RequestMetrics
 from headrace.api.route import Route
 from headrace.api.routes import ROUTES
-from headrace.api.security import ResponseSigner, SecurityHeaders, TrustedOrigin
+from headrace.api.security import (
+    OriginPolicy,
+    ResponseSigner,
+    SecurityHeaders,
+    TrustedOrigin,
+)
 from headrace.api.service import LocalService
 from headrace.core.errors import HeadraceError
 from headrace.define.settings import AccessSettings, HttpSettings
 
 
-def make_app(
+def make_api(
     service: LocalService, http: HttpSettings, access: Access, limits: AccessSettings
-) -> Starlette:
-    """The application of one service, for one event loop."""
-    api = Api(
+) -> Api:
+    """The context of the handlers of one service, for one event loop."""
+    return Api(
         service,
         http,
         access,
@@ -46,9 +52,22 @@ def make_app(
         UserLimits(limits),
         openapi=msgspec.json.encode(document(ROUTES)),
     )
-    return secured_app(
-        [_route(api, route) for route in ROUTES], http, sign=access.response_signature_for
-    )
+
+
+def make_app(api: Api) -> Starlette:
+    """The application of one service."""
+    routes = [_route(api, route) for route in ROUTES]
+    return secured_app(routes, api.http, sign=api.access.response_signature_for)
+
+
+def make_direct_sends(api: Api) -> DirectSends:
+    """The short path of the application's busiest route."""
+    route = next(route for route in ROUTES if route.name == send_events.__name__)
+    return DirectSends(api, route, origin_policy(api.http))
+
+
+def origin_policy(http: HttpSettings) -> OriginPolicy:
+    return OriginPolicy(http.host, http.allowed_hosts)
 
 
 def secured_app(
@@ -64,7 +83,7 @@ def secured_app(
             Middleware(SecurityHeaders, sign=sign),
             Middleware(ErrorMiddleware),
             Middleware(RequestMetrics),
-            Middleware(TrustedOrigin, host=http.host, allowed=http.allowed_hosts),
+            Middleware(TrustedOrigin, policy=origin_policy(http)),
             Middleware(Compression),
         ],
         exception_handlers={

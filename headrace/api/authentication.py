@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from headrace.access.access import Access
@@ -16,6 +17,7 @@ from headrace.core.errors import Unauthenticated
 
 CALLER, REQUEST_ID = "headrace.caller", "headrace.request_id"
 JOB = "headrace.job"  # the job of a request to a server of jobs
+BEARER = "bearer"
 _DELEGATED = "headrace.delegated"
 
 
@@ -39,8 +41,8 @@ def authenticate(access: Access, request: Request) -> Caller:
 
 
 def _authenticate(access: Access, request: Request) -> Caller:
-    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
+    scheme, secret = authorization_of(request.headers)
+    if scheme.lower() == BEARER:
         return access.authenticate_token(secret.strip(), client_address(request))
     if scheme == DELEGATED_SCHEME:
         return _authenticate_delegated(access, request, secret)
@@ -51,6 +53,12 @@ def _authenticate(access: Access, request: Request) -> Caller:
         "the request has no token",
         hint="send the header 'Authorization: Bearer TOKEN'; `headrace token create` creates one.",
     )
+
+
+def authorization_of(headers: Headers) -> tuple[str, str]:
+    """The scheme and the secret of a request's Authorization."""
+    scheme, _, secret = headers.get("authorization", "").partition(" ")
+    return scheme, secret
 
 
 def client_address(request: Request) -> str | None:

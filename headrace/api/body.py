@@ -13,6 +13,7 @@ import zlib
 from dataclasses import dataclass
 
 import msgspec
+from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from headrace.core.errors import BadRequest, LimitReached
@@ -62,8 +63,13 @@ async def read_body(request: Request, limit: int) -> Body:
         if size > limit:
             raise too_large(limit)
         parts.append(part)
-    media = headers.get("content-type", "").partition(";")[0].strip().lower()
-    return Body(b"".join(parts), media, headers.get("content-encoding", "").strip().lower())
+    encoding = headers.get("content-encoding", "").strip().lower()
+    return Body(b"".join(parts), media_type(headers), encoding)
+
+
+def media_type(headers: Headers) -> str:
+    """The media type of a body, without its parameters."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def too_large(limit: int) -> LimitReached:

@@ -9,6 +9,8 @@ tests/api/test_compression.py checks each on a real server.
 
 from __future__ import annotations
 
+import zlib
+
 from starlette.datastructures import Headers
 from starlette.middleware.gzip import (
     DEFAULT_EXCLUDED_CONTENT_TYPES,
@@ -35,7 +37,7 @@ class Compression:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app
         if scope["type"] == "http":
-            app = _Gzip(app) if _accepts(Headers(scope=scope)) else _plain(app)
+            app = _Gzip(app) if accepts_gzip(Headers(scope=scope)) else _plain(app)
         await app(scope, receive, send)
 
 
@@ -62,12 +64,18 @@ def _stays(headers: Headers) -> bool:
     return int(headers.get("content-length", BYTES_MIN)) < BYTES_MIN
 
 
-def _accepts(headers: Headers) -> bool:
+def compressed(body: bytes) -> bytes:
+    """A whole body, as the middleware compresses it."""
+    packer = zlib.compressobj(LEVEL, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    return packer.compress(body) + packer.flush()
+
+
+def accepts_gzip(headers: Headers) -> bool:
     """Whether a client accepts gzip: listed, and not with q=0.
 
-    >>> _accepts(Headers({"accept-encoding": "br, GZIP;q=0.5"}))
+    >>> accepts_gzip(Headers({"accept-encoding": "br, GZIP;q=0.5"}))
     True
-    >>> _accepts(Headers({"accept-encoding": "gzip;q=0.0, *"})), _accepts(Headers({}))
+    >>> accepts_gzip(Headers({"accept-encoding": "gzip;q=0.0, *"})), accepts_gzip(Headers({}))
     (False, False)
     """
     for part in headers.get("accept-encoding", "").lower().split(","):

@@ -36,6 +36,9 @@ from headrace.core.errors import (
 
 # Headers of a response that bypasses the middleware of security headers.
 _PLAIN = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+# A counter after one random prefix: reading random bytes at each request releases the GIL, and
+# under load it takes long to get it back.
+_process, _numbers = secrets.token_hex(3), count(1)
 _log = structlog.get_logger(__name__)
 
 
@@ -106,15 +109,12 @@ class ErrorMiddleware:
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        # A counter after one random prefix: reading random bytes at each request releases the GIL,
-        # and under load it takes long to get it back.
-        self._process, self._numbers = secrets.token_hex(3), count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = f"{self._process}-{next(self._numbers):x}"
+        request_id = new_request_id()
         scope[REQUEST_ID] = request_id
         begun = False
 
@@ -131,15 +131,28 @@ class ErrorMiddleware:
                 await self._app(scope, receive, send_with_id)
         except ClientDisconnect:
             _log.info("client disconnected", request_id=request_id, path=scope["path"])
-        except Exception:
-            _log.exception(
-                "request failed", request_id=request_id, method=scope["method"], path=scope["path"]
-            )
+        except Exception as error:
+            log_defect(error, scope)
             if not begun:
-                await error_response(_internal(request_id))(scope, receive, send_with_id)
+                await error_response(internal_error(request_id))(scope, receive, send_with_id)
 
 
-def _internal(request_id: str) -> InternalError:
+def new_request_id() -> str:
+    return f"{_process}-{next(_numbers):x}"
+
+
+def log_defect(error: BaseException, scope: Scope) -> None:
+    """Log an unexpected error under its request's id."""
+    _log.error(
+        "request failed",
+        exc_info=error,
+        request_id=scope[REQUEST_ID],
+        method=scope["method"],
+        path=scope["path"],
+    )
+
+
+def internal_error(request_id: str) -> InternalError:
     return InternalError(
         "the server had an unexpected error",
         detail=f"request {request_id}",

@@ -23,13 +23,23 @@ class ConcurrencyLimit:
     def __init__(self, most: int, refusal: Callable[[int], Overloaded]) -> None:
         self._most, self._refusal, self._in_progress = most, refusal, 0
 
-    def __enter__(self) -> None:
-        if self._in_progress >= self._most:
+    @property
+    def full(self) -> bool:
+        return self._in_progress >= self._most
+
+    def enter(self) -> None:
+        if self.full:
             raise self._refusal(self._most)
         self._in_progress += 1
 
-    def __exit__(self, *_: object) -> None:
+    def leave(self) -> None:
         self._in_progress -= 1
+
+    def __enter__(self) -> None:
+        self.enter()
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
 
 
 class TokenBucket:

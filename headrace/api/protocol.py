@@ -19,6 +19,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.api.authentication import CALLER
 from headrace.api.connections import Connections
+from headrace.api.direct_sends import DirectSend, DirectSends, ReadHead
 from headrace.api.errors import error_bytes
 from headrace.core.errors import BadRequest, HeadraceError, TooSlow
 from headrace.core.time import SECOND
@@ -35,9 +36,11 @@ class RequestPart(Enum):
     BODY = "body"
 
 
-def limited_protocol(connections: Connections, http: HttpSettings) -> type[asyncio.Protocol]:
+def limited_protocol(
+    connections: Connections, http: HttpSettings, sends: DirectSends | None = None
+) -> type[asyncio.Protocol]:
     """The protocol of a server's connections, for uvicorn to call."""
-    made = partial(LimitedProtocol, connections=connections, http=http)
+    made = partial(LimitedProtocol, connections=connections, http=http, sends=sends)
     return cast("type[asyncio.Protocol]", made)
 
 
@@ -58,6 +61,11 @@ class CoalescingTransport:
         if self._bytes > TOGETHER_BYTES_MAX:
             self._flush()
 
+    def send(self, data: bytes) -> None:
+        """Write a whole response, after what was written before."""
+        self._flush()
+        self._transport.write(data)
+
     def close(self) -> None:
         self._flush()
         self._transport.close()
@@ -72,9 +80,18 @@ class CoalescingTransport:
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    def __init__(self, *args: Any, connections: Connections, http: HttpSettings, **options: Any):
+    read_head: ReadHead | None = None  # the newest of this connection
+
+    def __init__(
+        self,
+        *args: Any,
+        connections: Connections,
+        http: HttpSettings,
+        sends: DirectSends | None,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
-        self._others = connections
+        self._others, self._sends = connections, sends
         self._seconds = {
             RequestPart.HEAD: http.header_timeout_us / SECOND,
             RequestPart.BODY: http.body_timeout_us / SECOND,
@@ -90,6 +107,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if self.client and (own := self._others.of(self.client)):
             own.attach(self._authenticated)
         self._begin(RequestPart.HEAD)
+        self._time()
 
     def _authenticated(self) -> bool:
         """Whether a request of an authenticated caller is being answered."""
@@ -100,10 +118,14 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        if (send := self._direct_send()) and send.more_body:
+            self._hand_over(send)  # the application reports that the client has gone
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        # Only now: a request that arrived whole needs no timeout of its body.
+        self._time()
         if self._part is not RequestPart.HEAD:
             return
         self._head_bytes += len(data)
@@ -120,12 +142,50 @@ class LimitedProtocol(HttpToolsProtocol):
         self._begin(RequestPart.HEAD)
 
     def on_headers_complete(self) -> None:
-        super().on_headers_complete()
+        taken = self._sends.begin(self) if self._sends and not self._answering() else None
+        if taken is None:
+            super().on_headers_complete()
+        else:
+            self.cycle = cast("Any", taken)
         self._begin(RequestPart.BODY)
+
+    def on_body(self, body: bytes) -> None:
+        if send := self._direct_send():
+            send.body += body
+        else:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._begin(None)
+        if self._sends and (send := self._direct_send()) and not self._sends.received(send):
+            self._hand_over(send)
+
+    def _direct_send(self) -> DirectSend | None:
+        """The request that is being read, if it is taken without the application."""
+        current: object = self.cycle
+        reading = isinstance(current, DirectSend) and not current.response_complete
+        return cast("DirectSend", current) if reading else None
+
+    def _hand_over(self, send: DirectSend) -> None:
+        """Let the application answer a request that was begun without it."""
+        if self._sends:
+            self._sends.leave(send)
+        self.cycle = cast("Any", None)
+        super().on_headers_complete()
+        self.cycle.body += send.body
+        self.cycle.more_body = send.more_body
+        self.cycle.message_event.set()
+
+    def answer(self, send: DirectSend, response: bytes) -> None:
+        """The response to a request that was taken without the application."""
+        send.response_started = send.response_complete = True
+        if send.disconnected:
+            return
+        cast("CoalescingTransport", self.transport).send(response)
+        if not send.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -138,10 +198,11 @@ class LimitedProtocol(HttpToolsProtocol):
         if part is not self._part:
             self._stop_timer()
             self._part = part
-        self._time()
 
     def _time(self) -> None:
-        """Start the timeout of the current part, once, and not before this request's turn."""
+        """Start the timeout of the part that is being read, once, and not before this request's
+        turn.
+        """
         before = self._answering() if self._part is RequestPart.HEAD else bool(self.pipeline)
         if self._timer is None and self._part and not before and not self.transport.is_closing():
             seconds = self._seconds[self._part]

@@ -7,9 +7,11 @@ unbounded, and clients could fill the memory with them. tests/api/test_request_m
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import Any
 
 import structlog
+from prometheus_client import Counter, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headrace.api.authentication import CALLER, REQUEST_ID
@@ -38,7 +40,7 @@ class RequestMetrics:
             nonlocal recorded
             if not recorded:
                 recorded = True
-                _record(scope, status, time.perf_counter() - began)
+                record_request(scope, status, time.perf_counter() - began)
 
         async def send_measured(message: Message) -> None:
             nonlocal status
@@ -57,6 +59,12 @@ class RequestMetrics:
                     _name(current, scope, status)
 
 
+@lru_cache(maxsize=4096)
+def _numbers(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    """The numbers of a route, which cost more to find than to change."""
+    return HTTP_REQUESTS.labels(method, route, status), HTTP_SECONDS.labels(route)
+
+
 def _name(current: Any, scope: Scope, status: int) -> None:
     """Name a span by its route, as OpenTelemetry's HTTP conventions say."""
     route = scope.get(ROUTE, UNKNOWN)
@@ -69,15 +77,24 @@ def _name(current: Any, scope: Scope, status: int) -> None:
         current.set_attribute("headrace.user", scope[CALLER].user)
 
 
-def _record(scope: Scope, status: int, seconds: float) -> None:
+def record_request(scope: Scope, status: int, seconds: float) -> None:
+    """Count and log a request that is answered."""
     route = scope.get(ROUTE, UNKNOWN)
     method = scope["method"] if scope["method"] in _METHODS else UNKNOWN
-    HTTP_REQUESTS.labels(method, route, status).inc()
-    HTTP_SECONDS.labels(route).observe(seconds)
+    answered, took = _numbers(method, route, status)
+    answered.inc()
+    took.observe(seconds)
     _log.debug(
         "request answered",
         method=method,
         path=scope["path"],
         status=status,
         milliseconds=round(seconds * 1000, 2),
+        **_identity(scope),
     )
+
+
+def _identity(scope: Scope) -> dict[str, str]:
+    """The request and its user, for a log line."""
+    caller = {"user": scope[CALLER].user} if CALLER in scope else {}
+    return {"request_id": scope.get(REQUEST_ID, ""), **caller}

@@ -34,6 +34,7 @@ HEADERS = {
     "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), "
     "payment=(), usb=()",
 }
+NO_STORE = {"Cache-Control": "no-store"}  # of the API, unless a handler says more
 # A browser then uses https alone, for a year.
 _HTTPS_ONLY = {"Strict-Transport-Security": "max-age=31536000"}
 _OWN_PAGE = ("same-origin", "none")  # of Sec-Fetch-Site; none: the user typed the URL
@@ -42,6 +43,12 @@ _PORTS = {"http": ":80", "https": ":443"}
 POLICY = "headrace.policy"  # key of the scope, for a handler's own Content-Security-Policy
 # For content of others: it is shown but no script runs.
 SANDBOX = f"sandbox; default-src 'none'; form-action 'none'; {_CLOSED}"
+
+
+def safety_headers(scope: Scope) -> dict[str, str]:
+    """The headers of every response to this request."""
+    https_only = scope["scheme"] == "https" and not _of_this_machine(scope)
+    return {**HEADERS, **_HTTPS_ONLY} if https_only else HEADERS
 
 
 class SecurityHeaders:
@@ -56,16 +63,15 @@ class SecurityHeaders:
         async def send_safely(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers.update(HEADERS)
+                headers.update(safety_headers(scope))
                 if signature := self._signature(scope):
                     headers[SIGNATURE_HEADER] = signature
-                if scope["scheme"] == "https" and not _of_this_machine(scope):
-                    headers.update(_HTTPS_ONLY)
                 if POLICY in scope:
                     headers["Content-Security-Policy"] = scope[POLICY]
                 if scope["path"].startswith("/v1/"):
                     # The files of a job's console have set their own Cache-Control.
-                    headers.setdefault("Cache-Control", "no-store")
+                    for name, value in NO_STORE.items():
+                        headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, send_safely)
@@ -78,18 +84,14 @@ class SecurityHeaders:
 class TrustedOrigin:
     """Middleware that refuses foreign hosts and origins."""
 
-    def __init__(self, app: ASGIApp, host: str, allowed: Sequence[str] = ()) -> None:
-        self._app = app
-        allowed = [name.lower() for name in allowed]
-        self._names = frozenset({"localhost", host.lower(), *_own_names(host), *allowed})
-        self._domains = tuple(name[1:] for name in allowed if name.startswith("*."))
-        self._any_address = _unspecified(host)
+    def __init__(self, app: ASGIApp, policy: OriginPolicy) -> None:
+        self._app, self._policy = app, policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        refused = self._refusal(scope, Headers(scope=scope))
+        refused = self._policy.refusal(scope, Headers(scope=scope))
         if refused is None:
             await self._app(scope, receive, send)
             return
@@ -98,7 +100,18 @@ class TrustedOrigin:
             answer.headers["Connection"] = "close"  # the start of the next request is not known
         await answer(scope, receive, send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> HeadraceError | None:
+
+class OriginPolicy:
+    """The hosts and origins whose requests are answered."""
+
+    def __init__(self, host: str, allowed: Sequence[str] = ()) -> None:
+        allowed = [name.lower() for name in allowed]
+        self._names = frozenset({"localhost", host.lower(), *_own_names(host), *allowed})
+        self._domains = tuple(name[1:] for name in allowed if name.startswith("*."))
+        self._any_address = _unspecified(host)
+
+    def refusal(self, scope: Scope, headers: Headers) -> HeadraceError | None:
+        """Why a request is refused by its head."""
         if scope["http_version"] == "1.0" and "transfer-encoding" in headers:
             return BadRequest("HTTP/1.0 has no Transfer-Encoding", hint="send a Content-Length.")
         if len(headers.getlist("host")) > 1:

@@ -19,8 +19,9 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from headrace.access.access import Access
-from headrace.api.app import make_app
+from headrace.api.app import make_api, make_app, make_direct_sends
 from headrace.api.connections import Listener, limit_connections
+from headrace.api.direct_sends import DirectSends
 from headrace.api.protocol import limited_protocol
 from headrace.api.service import LocalService
 from headrace.api.tls import check_tls
@@ -36,8 +37,8 @@ _POLL_S = 0.005
 class AppServer:
     """Serves an application over HTTP from a thread of its own."""
 
-    def __init__(self, app: ASGIApp, http: HttpSettings) -> None:
-        self._app, self._http = app, http
+    def __init__(self, app: ASGIApp, http: HttpSettings, sends: DirectSends | None = None) -> None:
+        self._app, self._http, self._sends = app, http, sends
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self.url = ""
@@ -48,7 +49,8 @@ class AppServer:
         host, port = listening.getsockname()[:2]
         scheme = "https" if self._http.tls_cert else "http"
         self.url = f"{scheme}://{_reachable(host)}:{port}"
-        protocol = limited_protocol(limit_connections(listening, self._http), self._http)
+        connections = limit_connections(listening, self._http)
+        protocol = limited_protocol(connections, self._http, self._sends)
         server = uvicorn.Server(_config(self._app, self._http, protocol))
         thread = threading.Thread(
             target=server.run, args=([listening],), name="headrace-http", daemon=True
@@ -82,7 +84,8 @@ class HttpServer(AppServer):
         access: Access,
         limits: AccessSettings | None = None,
     ) -> None:
-        super().__init__(make_app(service, http, access, limits or AccessSettings()), http)
+        api = make_api(service, http, access, limits or AccessSettings())
+        super().__init__(make_app(api), http, make_direct_sends(api))
 
 
 def _config(app: ASGIApp, http: HttpSettings, protocol: type[asyncio.Protocol]) -> uvicorn.Config:

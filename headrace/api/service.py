@@ -19,7 +19,7 @@ from headrace.api.get_request import A, GetRequest
 from headrace.api.resources.query import QueryPlan
 from headrace.api.rule_service import RuleService
 from headrace.api.watch_service import WatchService
-from headrace.ingest.intake import Receipt
+from headrace.ingest.intake import Outcome, Receipt, Requests
 from headrace.serving.answer import Answer
 from headrace.serving.conditions import Keys
 from headrace.serving.store import AuditResult
@@ -101,8 +101,15 @@ class Service(Protocol):
         """Prometheus text."""
 
 
+# The outcome of each request, once they are durable: see headrace/ingest/intake.py.
+Sender = Callable[[Requests], Future[list[Outcome]]]
+
+
 class LocalService(Service, Protocol):
     """A service in this process."""
 
     def row(self, name: str, keys: Keys) -> Answer | None:
         """A view's row with these key values, if that needs no blocking call."""
+
+    def sender(self, stream: str) -> Sender:
+        """What appends requests to a stream's log together; NotFound for an unknown stream."""

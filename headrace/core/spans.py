@@ -20,6 +20,11 @@ def trace_with(tracer: Any) -> None:
     _tracer = tracer
 
 
+def tracing() -> bool:
+    """Whether spans are given to a tracer."""
+    return _tracer is not None
+
+
 @contextmanager
 def span(name: str, **attributes: str | int) -> Iterator[Any]:
     """A span around a block; an exception is recorded in it and raised.

@@ -94,7 +94,24 @@ class RecentIds:
             statuses, met = self._decide_each(hashed, known)
         else:
             statuses, met = bytearray(hashed.size), []
-        waits_for = self._waits_for(met)
+        return self._arrived(hashed, first, durable, statuses, self._waits_for(met))
+
+    def decide_new(self, hashed: RecordHashes, durable: Future[None]) -> DedupResult | None:
+        """As `decide`, if no record repeats an id; otherwise None, and nothing is remembered."""
+        first = self._base + len(self._ids)
+        old, _ = self.index.look_up(hashed.ids)
+        if old.any() or not self._remember_all(hashed, first):
+            return None
+        return self._arrived(hashed, first, durable, bytearray(hashed.size), ())
+
+    def _arrived(
+        self,
+        hashed: RecordHashes,
+        first: int,
+        durable: Future[None] | None,
+        statuses: bytearray,
+        waits_for: tuple[Future[None], ...],
+    ) -> DedupResult:
         self._arrivals_ever += 1
         arrival = _Arrival(first, self._base + len(self._ids), durable)
         self._arrivals[self._arrivals_ever] = arrival

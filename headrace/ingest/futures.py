@@ -33,6 +33,8 @@ def when_all_ended(
 ) -> None:
     """Call `then` once, when all have ended, with the first failure in their order or None."""
     left = len(futures)
+    if not left:
+        then(None)
     lock = threading.Lock()
 
     def ended(_: Future[Any]) -> None:

@@ -4,16 +4,20 @@ What is acknowledged is durable, and the status of each record (event, duplicate
 decided once, in the order in which the records are appended, and written into the log with them. A
 record that repeats an id is not acknowledged before the original is durable. If the original's
 append fails, its id is forgotten before the failure is reported, and the request of the repetition
-fails too: both producers send again, and the event is counted once. tests/ingest/test_intake.py and
+fails too: both producers send again, and the event is counted once. Requests that are submitted
+together are one append, and each has its own outcome. tests/ingest/test_intake.py and
 tests/ingest/test_futures.py check this.
 """
 
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
 from headrace.core.errors import HeadraceError, LimitReached
@@ -44,6 +48,10 @@ class Receipt:
     offsets: tuple[tuple[int, int, int], ...] = ()
 
 
+Outcome = Receipt | BaseException  # of one request: what the log took, or why it took nothing
+Requests = Sequence[Sequence[bytes]]
+
+
 @dataclass(frozen=True, slots=True)
 class Counters:
     """What the log took since the start, acknowledged or not, so that it balances with the log."""
@@ -55,11 +63,11 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The records of one request that go to one partition, in order, and their append."""
+    """The records of one append that go to one partition, in order."""
 
     partition: int
     statuses: bytes
-    places: Sequence[int]  # in the request
+    places: Sequence[int]  # in the append, ascending
     appended: Future[Interval]
 
     @property
@@ -139,30 +147,46 @@ class Intake:
 
         A request that can be refused at once raises instead: LimitReached, DiskFull, Overloaded.
         """
-        try:
-            receipt = self._submit(records, marks)
-        except HeadraceError:
-            self._meter.refused(records)
-            raise
-        self._meter.follow(records, receipt)
+        if refusal := self._refusal(records):
+            raise refusal
+        receipt: Future[Receipt] = running_future()
+        self._enter([records], marks, partial(_resolve, receipt))
         return receipt
 
-    def _submit(self, records: Sequence[bytes], marks: bytes) -> Future[Receipt]:
-        receipt: Future[Receipt] = running_future()
-        if not records:
-            receipt.set_result(Receipt(0))
-            return receipt
-        self._check_sizes(records)
-        self._disk.check()
-        self._lag.check(len(records))
-        pieces, durable, waits_for = self._enter(records, marks)
-        when_all_ended(
-            [durable, *waits_for],
-            lambda error: (
-                receipt.set_exception(error) if error else receipt.set_result(_receipt(pieces))
-            ),
-        )
-        return receipt
+    def submit_all(self, requests: Requests) -> Future[list[Outcome]]:
+        """Append the records of several requests as one; their outcomes are those that `submit`
+        would have given or raised for each.
+        """
+        refusals = [self._refusal(records) for records in requests]
+        taken = [records for records, no in zip(requests, refusals, strict=True) if no is None]
+        ended: Future[list[Outcome]] = running_future()
+
+        def end(outcomes: list[Outcome]) -> None:
+            rest = iter(outcomes)
+            ended.set_result([next(rest) if no is None else no for no in refusals])
+
+        if not taken or not self._enter(taken, b"", end, repeats=len(taken) == 1):
+            # What one of them repeats may not be durable yet: then only that one waits for it.
+            self._enter_each(taken, end)
+        return ended
+
+    def _enter_each(self, requests: Requests, then: Callable[[list[Outcome]], None]) -> None:
+        receipts: list[Future[Receipt]] = [running_future() for _ in requests]
+        when_all_ended(receipts, lambda _: then([r.exception() or r.result() for r in receipts]))
+        for records, receipt in zip(requests, receipts, strict=True):
+            self._enter([records], b"", partial(_resolve, receipt))
+
+    def _refusal(self, records: Sequence[bytes]) -> HeadraceError | None:
+        """Why a request is refused at once."""
+        try:
+            if records:
+                self._check_sizes(records)
+                self._disk.check()
+                self._lag.check(len(records))
+        except HeadraceError as error:
+            self._meter.refused(records)
+            return error
+        return None
 
     def _check_sizes(self, records: Sequence[bytes]) -> None:
         limit = self.settings.log.event_bytes_max
@@ -177,37 +201,62 @@ class Intake:
         )
 
     def _enter(
-        self, records: Sequence[bytes], marks: bytes
-    ) -> tuple[list[_Piece], Future[None], tuple[Future[None], ...]]:
+        self,
+        requests: Requests,
+        marks: bytes,
+        then: Callable[[list[Outcome]], None],
+        repeats: bool = True,
+    ) -> bool:
+        """Decide and append the records of these requests; `then` gets the outcome of each. False
+        if one repeats an id and `repeats` is not allowed: then nothing was done.
+        """
+        records = requests[0] if len(requests) == 1 else list(chain.from_iterable(requests))
+        bounds = list(pairwise(accumulate(map(len, requests), initial=0)))
         keys, ids = ([], []) if marks else self._fields(records)
         hashed = self._ids.hashed(ids, records) if ids else None
         durable: Future[None] = running_future()
         with self._order:
-            decision = self._decide(hashed, marks or bytes(len(records)), durable)
+            decision = self._decide(hashed, marks or bytes(len(records)), durable, repeats)
+            if decision is None:
+                return False
             pieces = self._append(keys, records, decision.statuses)
+        count = self._meter.pending(requests)
+
+        def end(error: BaseException | None) -> None:
+            if error and len(bounds) == 1:  # its own, or that of a request whose id it repeats
+                outcomes: list[Outcome] = [error]
+            else:
+                outcomes = [_outcome(pieces, first, after) for first, after in bounds]
+            count(outcomes)
+            then(outcomes)
+
         # From here on the log may call back at any time, and does so at once if it is done already.
         when_all_ended(
             [piece.appended for piece in pieces],
             lambda error: self._settle(decision, hashed, pieces, durable, error),
         )
-        return pieces, durable, decision.waits_for
+        when_all_ended([durable, *decision.waits_for], end)
+        return True
 
     def _decide(
-        self, hashed: RecordHashes | None, marks: bytes, durable: Future[None]
-    ) -> DedupResult:
+        self, hashed: RecordHashes | None, marks: bytes, durable: Future[None], repeats: bool
+    ) -> DedupResult | None:
         if hashed is None:
             return DedupResult(0, bytearray(marks), ())
         with self._state:
-            return self._ids.memory.decide(hashed, durable)
+            memory = self._ids.memory
+            return memory.decide(hashed, durable) if repeats else memory.decide_new(hashed, durable)
 
     def _append(
         self, keys: Sequence[Value], records: Sequence[bytes], statuses: bytearray
     ) -> list[_Piece]:
         pieces = []
         for partition, places in self._partitioner.share(keys, records):
-            words = bytes([statuses[place] for place in places])
+            words, own = bytes(statuses), records
+            if len(places) < len(records):
+                words, own = bytes([statuses[p] for p in places]), [records[p] for p in places]
             try:
-                appended = self._topic.append(partition, [records[p] for p in places], words)
+                appended = self._topic.append(partition, own, words)
             except Exception as error:
                 # Records appended to other partitions stay: their ids are known, so a retry is
                 # deduplicated.
@@ -230,7 +279,7 @@ class Intake:
             if hashed is not None:
                 ends = [(piece.partition, piece.appended.result().upper) for piece in taken]
                 self._ids.memory.settle(decision.arrival, hashed.ids_at(lost), ends)
-            self._counters = _added(self._counters, _receipt(taken))
+            self._counters = _added(self._counters, taken)
         # Before the answer, so that `close` waits for what the last answered request has begun.
         self._ids.flush(self._state)
         self._appended()
@@ -244,19 +293,37 @@ class Intake:
         self._ids.close()
 
 
-def _receipt(pieces: list[_Piece]) -> Receipt:
-    spans = [(piece.partition, piece.appended.result()) for piece in pieces]
-    return Receipt(
-        accepted=sum(len(piece.statuses) for piece in pieces),
-        duplicates=sum(piece.statuses.count(EventStatus.DUPLICATE) for piece in pieces),
-        conflicts=sum(piece.statuses.count(EventStatus.DEAD_LETTER) for piece in pieces),
-        offsets=tuple((partition, span.lower, span.upper) for partition, span in spans),
-    )
+def _outcome(pieces: Sequence[_Piece], first: int, after: int) -> Outcome:
+    """The outcome of the request with the records `[first, after)` of an append."""
+    duplicates = conflicts = 0
+    offsets = []
+    for piece in pieces:
+        begin = bisect_left(piece.places, first)
+        end = bisect_left(piece.places, after, begin)
+        if begin == end:
+            continue
+        if error := piece.appended.exception():
+            return error
+        duplicates += piece.statuses.count(EventStatus.DUPLICATE, begin, end)
+        conflicts += piece.statuses.count(EventStatus.DEAD_LETTER, begin, end)
+        start = piece.appended.result().lower
+        offsets.append((piece.partition, start + begin, start + end))
+    return Receipt(after - first, duplicates, conflicts, tuple(offsets))
 
 
-def _added(counters: Counters, receipt: Receipt) -> Counters:
+def _resolve(receipt: Future[Receipt], outcomes: list[Outcome]) -> None:
+    [outcome] = outcomes
+    if isinstance(outcome, BaseException):
+        receipt.set_exception(outcome)
+    else:
+        receipt.set_result(outcome)
+
+
+def _added(counters: Counters, pieces: Sequence[_Piece]) -> Counters:
+    """The counters with the records of these pieces, which are durable."""
+    statuses = [piece.statuses for piece in pieces]
     return Counters(
-        counters.accepted + receipt.accepted,
-        counters.duplicates + receipt.duplicates,
-        counters.conflicts + receipt.conflicts,
+        counters.accepted + sum(map(len, statuses)),
+        counters.duplicates + sum(s.count(EventStatus.DUPLICATE) for s in statuses),
+        counters.conflicts + sum(s.count(EventStatus.DEAD_LETTER) for s in statuses),
     )

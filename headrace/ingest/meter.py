@@ -4,9 +4,7 @@ were written. tests/ingest/test_meter.py sends one of each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import Future
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from headrace.core import meters
 
@@ -22,21 +20,30 @@ class IntakeMeter:
         }
 
     def refused(self, records: Sequence[bytes]) -> None:
-        self._count(meters.REFUSED, len(records), sum(map(len, records)))
+        self._count(meters.REFUSED, [_sizes(records)])
 
-    def follow(self, records: Sequence[bytes], receipt: Future[Any]) -> None:
-        """Count the records when their result is known."""
-        # Futures refer to each other in circles, which live on until they are collected. So what
-        # waits here holds two numbers, and not all records of a request.
-        many, size = len(records), sum(map(len, records))
-        receipt.add_done_callback(
-            lambda done: self._count(
-                meters.FAILED if done.exception() else meters.ACCEPTED, many, size
-            )
-        )
+    def pending(self, requests: Sequence[Sequence[bytes]]) -> Callable[[Sequence[object]], None]:
+        """What counts these requests when their outcomes are known, of which errors are failures.
+        It holds two numbers of each, and not its records.
+        """
+        sizes = list(map(_sizes, requests))
 
-    def _count(self, result: str, many: int, size: int) -> None:
+        def count(outcomes: Sequence[object]) -> None:
+            failed = [isinstance(outcome, BaseException) for outcome in outcomes]
+            if not any(failed):
+                self._count(meters.ACCEPTED, sizes)
+                return
+            for size, bad in zip(sizes, failed, strict=True):
+                self._count(meters.FAILED if bad else meters.ACCEPTED, [size])
+
+        return count
+
+    def _count(self, result: str, sizes: Sequence[tuple[int, int]]) -> None:
         requests, events, volume = self._by_result[result]
-        requests.inc()
-        events.inc(many)
-        volume.inc(size)
+        requests.inc(len(sizes))
+        events.inc(sum(many for many, _ in sizes))
+        volume.inc(sum(size for _, size in sizes))
+
+
+def _sizes(records: Sequence[bytes]) -> tuple[int, int]:
+    return len(records), sum(map(len, records))

@@ -16,6 +16,8 @@ from headrace.ingest.fields import Value
 
 # A request without keys is one block in one partition, until it has more records than this.
 _CHUNK_RECORDS = 5_000
+# Keys repeat, and a lookup costs a tenth of encoding and summing a key.
+_KEYS_MAX, _KEY_CHARACTERS_MAX = 65_536, 100
 
 Share = tuple[int, Sequence[int]]  # a partition, and the places of its records in the request
 
@@ -31,23 +33,42 @@ def partition_of(key: Value, record: bytes, partitions: int) -> int:
     return crc32(key if isinstance(key, bytes) else str(key).encode()) % partitions
 
 
+class _KnownPartitions(dict[str | int | bytes, int]):
+    """The partitions of the keys that came last."""
+
+    def __init__(self, partitions: int) -> None:
+        self._partitions = partitions
+
+    def __missing__(self, key: str | int | bytes) -> int:
+        partition = partition_of(key, b"", self._partitions)
+        if isinstance(key, int) or len(key) <= _KEY_CHARACTERS_MAX:
+            if len(self) >= _KEYS_MAX:
+                self.clear()
+            self[key] = partition
+        return partition
+
+
 class Partitioner:
     """Shares the records of requests among partitions; calls come one at a time."""
 
     def __init__(self, partitions: int) -> None:
-        self._partitions = partitions
+        self._partitions, self._known = partitions, _KnownPartitions(partitions)
         self._turn = count()
 
     def share(self, keys: Sequence[Value], records: Sequence[bytes]) -> list[Share]:
         """The records of each partition, by their place; no partition without any."""
-        if self._partitions == 1:
+        if self._partitions == 1 and records:
             return [(0, range(len(records)))]
         return self._by_key(keys, records) if keys else self._by_turn(len(records))
 
     def _by_key(self, keys: Sequence[Value], records: Sequence[bytes]) -> list[Share]:
         places: list[list[int]] = [[] for _ in range(self._partitions)]
-        for place, (key, record) in enumerate(zip(keys, records, strict=True)):
-            places[partition_of(key, record, self._partitions)].append(place)
+        known = self._known
+        for place, key in enumerate(keys):
+            if key is None:
+                places[partition_of(None, records[place], self._partitions)].append(place)
+            else:
+                places[known[key]].append(place)
         return [(partition, own) for partition, own in enumerate(places) if own]
 
     def _by_turn(self, size: int) -> list[Share]:

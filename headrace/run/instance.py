@@ -25,7 +25,7 @@ from headrace.api.limits import policy_of
 from headrace.api.resources.status import ProjectStatus
 from headrace.api.resources.view_detail import RebuildProgress
 from headrace.api.server import HttpServer
-from headrace.api.service import RebuildResult
+from headrace.api.service import RebuildResult, Sender
 from headrace.api.tls import unencrypted, with_paths
 from headrace.compile.plan import Plan, WatchPlan
 from headrace.core.errors import HeadraceError, LimitReached, NotFound, NotReady, Unavailable
@@ -415,6 +415,9 @@ class Instance(ProjectService):
 
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         return self.stream_intakes.intake(stream).submit(records)
+
+    def sender(self, stream: str) -> Sender:
+        return self.stream_intakes.intake(stream).submit_all
 
     def log_end(self, stream: str) -> Position:
         return self.stream_intakes.topics[stream].end()  # in memory

@@ -11,7 +11,7 @@ from concurrent.futures import Future
 
 from headrace.access.caller import OWNER, Caller
 from headrace.api.resources.status import ProjectStatus
-from headrace.api.service import RebuildResult
+from headrace.api.service import RebuildResult, Sender
 from headrace.core.errors import HeadraceError, Unavailable
 from headrace.define.definitions import WatchDefinition
 from headrace.define.layout import Layout
@@ -44,6 +44,10 @@ class Offline(ProjectService):
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         self._take_lock()
         return self.stream_intakes.intake(stream).submit(records)
+
+    def sender(self, stream: str) -> Sender:
+        self._take_lock()
+        return self.stream_intakes.intake(stream).submit_all
 
     def _take_lock(self) -> None:
         if self._lock is None:

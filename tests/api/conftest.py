@@ -44,17 +44,18 @@ from headrace.api.resources.view_detail import ViewDetail
 from headrace.api.resources.watches import WatchList
 from headrace.api.rule_service import RuleStatus
 from headrace.api.server import HttpServer
-from headrace.api.service import RebuildResult
+from headrace.api.service import RebuildResult, Sender
 from headrace.audit.trace import Replay, ReplayStep, SkippedRecords, TracedRecord, Why
 from headrace.compile.lineage import ColumnLineage, ColumnRef, Lineage
-from headrace.core.errors import NotFound
+from headrace.core.errors import HeadraceError, NotFound
 from headrace.core.origin import Origin
 from headrace.core.position import Interval
 from headrace.core.schema import Column, Schema, Type
 from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import HttpSettings, LogSettings, Settings
 from headrace.define.stream_subscription import subscribed_name
-from headrace.ingest.intake import Intake, Receipt
+from headrace.ingest.futures import failed_future, running_future, when_all_ended
+from headrace.ingest.intake import Intake, Outcome, Receipt, Requests
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.serving.alerts import Alert, AlertCounts, AlertGroup, Alerts
@@ -198,6 +199,25 @@ class Shop:
             raise NotFound(f"there is no stream '{stream}'", hint="did you mean 'clicks'?")
         assert self.intake is not None
         return self.during_submit(self.intake.submit(records))
+
+    def sender(self, stream: str) -> Sender:
+        if stream != "clicks":
+            raise NotFound(f"there is no stream '{stream}'")
+        return self._submit_all
+
+    def _submit_all(self, requests: Requests) -> Future[list[Outcome]]:
+        receipts = [self._submitted(records) for records in requests]
+        ended: Future[list[Outcome]] = running_future()
+        when_all_ended(
+            receipts, lambda _: ended.set_result([r.exception() or r.result() for r in receipts])
+        )
+        return ended
+
+    def _submitted(self, records: Sequence[bytes]) -> Future[Receipt]:
+        try:
+            return self.submit("clicks", records)
+        except HeadraceError as error:
+            return failed_future(error)
 
     def row(self, name: str, keys: Mapping[str, str | None]) -> Answer | None:
         return None

@@ -167,6 +167,41 @@ def test_a_topic_that_refuses_at_once_fails_the_request_and_forgets(
     assert again.result(0).duplicates == 0
 
 
+def test_requests_of_one_append_fail_by_their_own_partitions(
+    intake: Intake, topic: HeldTopic
+) -> None:
+    requests = [[event("a", user=0)], [event("b", user=4)], [event("c", user=0)]]
+    together = intake.submit_all(requests)
+    assert len(topic.appends) == 2, "one append in each partition, for all requests"
+    lost = next(i for i, (_, records, _) in enumerate(topic.appends) if records == requests[1])
+    topic.fail(lost)
+    assert not together.done()
+    topic.succeed(1 - lost)
+    assert [type(outcome) for outcome in together.result(0)] == [Receipt, DiskFull, Receipt]
+    again = intake.submit(requests[1][0:1])
+    topic.succeed(2)
+    assert again.result(0).duplicates == 0
+
+
+def test_of_requests_together_only_the_repetition_fails_with_its_original(
+    intake: Intake, topic: HeldTopic
+) -> None:
+    intake.submit([event("a")])
+    together = intake.submit_all([[event("b")], [event("a")], [event("b")], [event("c")]])
+    for index in range(1, 5):
+        topic.succeed(index)
+    assert not together.done()
+    topic.fail(0)
+    outcomes = together.result(0)
+    assert [type(outcome) for outcome in outcomes] == [Receipt, DiskFull, Receipt, Receipt]
+
+
+def test_nothing_to_wait_for_has_ended() -> None:
+    told: list[BaseException | None] = []
+    when_all_ended([], told.append)
+    assert told == [None]
+
+
 def test_a_client_that_goes_away_cannot_cancel_the_append(intake: Intake, topic: HeldTopic) -> None:
     async def leave() -> Future[Receipt]:
         request = intake.submit([event("a")])

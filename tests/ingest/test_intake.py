@@ -166,3 +166,46 @@ def test_the_disk_is_looked_at_once_a_second_and_ingest_goes_on_when_it_is_freed
 )
 def test_lines_are_split_and_blank_ones_are_none(body: bytes, lines: list[bytes]) -> None:
     assert split_lines(body) == lines
+
+
+def test_requests_that_are_submitted_together_have_outcomes_of_their_own(bench: Bench) -> None:
+    intake = bench.intake(partitions=1, changes={"event_bytes_max": 10})
+    outcomes = intake.submit_all([[b"a", b"b"], [b"x" * 11], [], [b"c"]]).result()
+    assert outcomes[0] == Receipt(2, offsets=((0, 0, 2),))
+    assert isinstance(outcomes[1], LimitReached)
+    assert outcomes[2:] == [Receipt(0), Receipt(1, offsets=((0, 2, 3),))]
+    assert bench.records() == [b"a", b"b", b"c"]
+    assert intake.counters == Counters(accepted=3)
+
+
+def test_of_requests_that_are_submitted_together_a_later_one_repeats_an_earlier(
+    bench: Bench,
+) -> None:
+    intake = bench.intake(partitions=2, id="event_id", key="user")
+    first = [event(n, user=f"user-{n}") for n in range(9)]
+    receipts = intake.submit_all([first, [event(9)], first[:3], [event(1, ms=7)]]).result()
+    assert receipts[0] == Receipt(9, offsets=receipts[0].offsets)  # type: ignore[union-attr]
+    found = [(r.duplicates, r.conflicts) for r in receipts if isinstance(r, Receipt)]
+    assert found == [(0, 0), (0, 0), (3, 0), (0, 1)]
+    assert intake.counters == Counters(accepted=14, duplicates=3, conflicts=1)
+
+
+def test_a_request_across_partitions_knows_its_offsets_among_others(bench: Bench) -> None:
+    intake = bench.intake(partitions=4, key="user", id="event_id")
+    requests = [[event(10 * n + i, user=f"user-{i}") for i in range(n)] for n in range(1, 6)]
+    receipts = intake.submit_all(requests).result()
+    logged = {(p, o): r for p, o, r in _places(bench)}
+    for records, receipt in zip(requests, receipts, strict=True):
+        assert isinstance(receipt, Receipt)
+        found = [logged[p, o] for p, first, after in receipt.offsets for o in range(first, after)]
+        assert sorted(found) == sorted(records)
+
+
+def _places(bench: Bench) -> list[tuple[int, int, bytes]]:
+    """(partition, offset, record) of all that the log has."""
+    counted: dict[int, int] = {}
+    places = []
+    for partition, record, _ in bench.logged():
+        places.append((partition, counted.get(partition, 0), record))
+        counted[partition] = counted.get(partition, 0) + 1
+    return places

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from concurrent.futures import Future
 
 import pytest
 
@@ -23,14 +22,11 @@ def _numbers(result: str) -> list[float | None]:
 def test_each_result_is_counted_once_it_is_known() -> None:
     meter = IntakeMeter("metered")
     meter.refused([b"12", b"3"])
-    done: Future[None] = Future()
-    failed: Future[None] = Future()
-    meter.follow([b"1234"], done)
-    meter.follow([b"1"], failed)
+    done, mixed = meter.pending([[b"1234"]]), meter.pending([[b"1"], [b"12", b"3"]])
     assert _numbers("accepted") == [0, 0, 0]
-    done.set_result(None)
-    failed.set_exception(OSError())
-    assert _numbers("accepted") == [1, 1, 4]
+    done([None])
+    mixed([OSError(), None])
+    assert _numbers("accepted") == [2, 3, 7]
     assert _numbers("refused") == [1, 2, 3]
     assert _numbers("failed") == [1, 1, 1]
 
@@ -40,11 +36,12 @@ class _Records(list[bytes]):
 
 
 def test_what_is_counted_later_does_not_hold_the_records() -> None:
-    records, receipt = _Records([b"1234"]), Future[None]()
+    records = _Records([b"1234"])
     alive = weakref.ref(records)
-    IntakeMeter("metered").follow(records, receipt)
+    count = IntakeMeter("metered").pending([records])
     del records
     assert alive() is None
+    count([None])
 
 
 @pytest.mark.parametrize("result", ["accepted", "refused", "failed"])
