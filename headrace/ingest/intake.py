@@ -14,8 +14,12 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
+import numpy as np
+
+from headrace.core.address import LogAddress
 from headrace.core.errors import HeadraceError, LimitReached
 from headrace.core.event import EventStatus
 from headrace.core.position import Interval, Position
@@ -24,9 +28,11 @@ from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import Settings
 from headrace.ingest.dedup import DedupResult
 from headrace.ingest.fields import Value, field_reader
+from headrace.ingest.file_cursors import FileCursors
 from headrace.ingest.futures import failed_future, running_future, when_all_ended
 from headrace.ingest.guards import DiskGuard, LagGuard
 from headrace.ingest.hashing import RecordHashes
+from headrace.ingest.import_part import ImportPart, Places
 from headrace.ingest.load_ids import History, no_history
 from headrace.ingest.meter import IntakeMeter
 from headrace.ingest.partitions import Partitioner
@@ -53,13 +59,16 @@ class Counters:
     conflicts: int = 0
 
 
+_Append = Callable[[bytearray], list["_Piece"]]  # with these statuses, by place
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
     """The records of one request that go to one partition, in order, and their append."""
 
     partition: int
     statuses: bytes
-    places: Sequence[int]  # in the request
+    places: Sequence[int] | Places  # in the request
     appended: Future[Interval]
 
     @property
@@ -69,16 +78,6 @@ class _Piece:
         """
         pairs = zip(self.places, self.statuses, strict=True)
         return [place for place, status in pairs if status == EventStatus.EVENT]
-
-
-def split_lines(body: bytes) -> list[bytes]:
-    r"""The records of a body of lines; blank lines are skipped.
-
-    >>> split_lines(b'{"a":1}\r\n\n  \n{"a":2}')
-    [b'{"a":1}', b'{"a":2}']
-    """
-    lines = body.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
-    return [line for line in lines if line and not line.isspace()]
 
 
 class Intake:
@@ -124,6 +123,15 @@ class Intake:
         """The folder of its log, for what must agree with it."""
         return self._topic.folder
 
+    @property
+    def address(self) -> LogAddress:
+        return self._topic.address
+
+    @cached_property
+    def file_cursors(self) -> FileCursors:
+        """How far the files of a connector and of imports were read."""
+        return FileCursors(self._topic.folder, self._topic.end)
+
     def end(self) -> Position:
         """The position after the last acknowledged record."""
         return self._topic.end()
@@ -153,16 +161,28 @@ class Intake:
             receipt.set_result(Receipt(0))
             return receipt
         self._check_sizes(records)
-        self._disk.check()
-        self._lag.check(len(records))
-        pieces, durable, waits_for = self._enter(records, marks)
-        when_all_ended(
-            [durable, *waits_for],
-            lambda error: (
-                receipt.set_exception(error) if error else receipt.set_result(_receipt(pieces))
-            ),
-        )
+        self.check_room(len(records))
+        keys, ids = ([], []) if marks else self._fields(records)
+        hashed = self._ids.hashed(ids, records) if ids else None
+        words = marks or bytes(len(records))
+        self._enter(hashed, words, partial(self._append, keys, records), receipt)
         return receipt
+
+    def submit_part(self, part: ImportPart) -> Future[Receipt]:
+        """Append records that an import has packed; `check_room` has been called."""
+        receipt: Future[Receipt] = running_future()
+        self._meter.follow_many(part.count, part.bytes, receipt)
+        if not part.blocks:
+            receipt.set_result(Receipt(0))
+            return receipt
+        append = partial(self._append_part, part)
+        self._enter(part.hashes, bytes(part.size), append, receipt)
+        return receipt
+
+    def check_room(self, records: int) -> None:
+        """Raise DiskFull or Overloaded if so many records cannot be accepted now."""
+        self._disk.check()
+        self._lag.check(records)
 
     def _check_sizes(self, records: Sequence[bytes]) -> None:
         limit = self.settings.log.event_bytes_max
@@ -177,20 +197,24 @@ class Intake:
         )
 
     def _enter(
-        self, records: Sequence[bytes], marks: bytes
-    ) -> tuple[list[_Piece], Future[None], tuple[Future[None], ...]]:
-        keys, ids = ([], []) if marks else self._fields(records)
-        hashed = self._ids.hashed(ids, records) if ids else None
+        self, hashed: RecordHashes | None, marks: bytes, append: _Append, receipt: Future[Receipt]
+    ) -> None:
+        """Decide and append; the receipt ends when all of it, and what it repeats, is durable."""
         durable: Future[None] = running_future()
         with self._order:
-            decision = self._decide(hashed, marks or bytes(len(records)), durable)
-            pieces = self._append(keys, records, decision.statuses)
+            decision = self._decide(hashed, marks, durable)
+            pieces = append(decision.statuses)
         # From here on the log may call back at any time, and does so at once if it is done already.
         when_all_ended(
             [piece.appended for piece in pieces],
             lambda error: self._settle(decision, hashed, pieces, durable, error),
         )
-        return pieces, durable, decision.waits_for
+        when_all_ended(
+            [durable, *decision.waits_for],
+            lambda error: (
+                receipt.set_exception(error) if error else receipt.set_result(_receipt(pieces))
+            ),
+        )
 
     def _decide(
         self, hashed: RecordHashes | None, marks: bytes, durable: Future[None]
@@ -213,6 +237,18 @@ class Intake:
                 # deduplicated.
                 appended = failed_future(error)
             pieces.append(_Piece(partition, words, places, appended))
+        return pieces
+
+    def _append_part(self, part: ImportPart, statuses: bytearray) -> list[_Piece]:
+        decided, pieces = np.frombuffer(statuses, np.uint8), []
+        for block in part.blocks:
+            # A record that was not read whole has no id, so only one of the two is not 0.
+            words = (decided[block.places] | np.frombuffer(block.marks, np.uint8)).tobytes()
+            try:
+                appended = self._topic.append_packed(block.partition, block.packed, words)
+            except Exception as error:
+                appended = failed_future(error)
+            pieces.append(_Piece(block.partition, words, block.places, appended))
         return pieces
 
     def _settle(

@@ -28,7 +28,10 @@ class IntakeMeter:
         """Count the records when their result is known."""
         # Futures refer to each other in circles, which live on until they are collected. So what
         # waits here holds two numbers, and not all records of a request.
-        many, size = len(records), sum(map(len, records))
+        self.follow_many(len(records), sum(map(len, records)), receipt)
+
+    def follow_many(self, many: int, size: int, receipt: Future[Any]) -> None:
+        """The same for so many records, of so many bytes."""
         receipt.add_done_callback(
             lambda done: self._count(
                 meters.FAILED if done.exception() else meters.ACCEPTED, many, size

@@ -416,6 +416,9 @@ class Instance(ProjectService):
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         return self.stream_intakes.intake(stream).submit(records)
 
+    def import_part(self, stream: str, part: str) -> Receipt:
+        return self.stream_intakes.import_part(stream, part, running=True)
+
     def log_end(self, stream: str) -> Position:
         return self.stream_intakes.topics[stream].end()  # in memory
 
