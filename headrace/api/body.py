@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from headrace.core.errors import BadRequest, LimitReached
-from headrace.ingest.intake import split_lines
+from headrace.ingest.records import split_lines
 
 JSON, NDJSON, OCTET_STREAM = "application/json", "application/x-ndjson", "application/octet-stream"
 ANY = "*/*"

@@ -97,6 +97,11 @@ class RemoteService:
             future.set_exception(error)
         return future
 
+    def import_part(self, stream: str, part: str) -> Receipt:
+        """With retries while the server is overloaded: a part is taken once."""
+        names = quote(stream, safe=""), quote(part, safe="")
+        return self._post(f"/v1/streams/{names[0]}/imports/{names[1]}", OCTET_STREAM, b"")
+
     def ask(self, request: GetRequest[A]) -> A:
         path, params = path_and_query(request)
         timeout = WORK_TIMEOUT if request.endpoint.slow else TIMEOUT

@@ -94,6 +94,12 @@ def _submit(api: Api, stream: str, body: Body) -> Future[Receipt]:
     return api.service.submit(stream, body.records(api.http.body_bytes_max))
 
 
+async def import_part(api: Api, request: Request) -> Response:
+    names = request.path_params
+    call = partial(api.service.import_part, names["stream"], names["part"])
+    return json_response(SendReceipt.of(await api.slow.run(call)))
+
+
 async def read_view(api: Api, request: Request) -> Response:
     asked = parse_request(ViewRequest, request.path_params, request.query_params.multi_items())
     # A switch to a thread and back takes longer than finding a row in memory.

@@ -55,6 +55,7 @@ _SQL = Parameter("sql", "query", str, "SUBSCRIBE TO view or stream …")
 _AFTER = Parameter("Last-Event-ID", "header", str, "id of the last event that was received")
 _RULE = Parameter("rule", "path", str, "name of a rule")
 _WATCH = Parameter("watch", "path", str, "name of a watch")
+_PART = Parameter("part", "path", str, "name of a staged part of an import")
 _ALERT = Parameter("alert", "path", str, "id of an alert, or the beginning of one")
 
 
@@ -76,6 +77,12 @@ ROUTES: tuple[Route[Api], ...] = (
         "Append events: one JSON object, an array, or one event per line, optionally gzipped. "
         "Acknowledged when they are durable.",
         handlers.send_events, SendReceipt, parameters=(STREAM,), bodies=_EVENTS,
+        needs=Need("stream", Operation.SEND),
+    ),
+    Route(
+        "POST", "/v1/streams/{stream}/imports/{part}", "import_part",
+        "Append a part of an import, which `headrace import` has staged beside the stream's log.",
+        handlers.import_part, SendReceipt, parameters=(STREAM, _PART),
         needs=Need("stream", Operation.SEND),
     ),
     replace(get_route(ViewRequest), handler=handlers.read_view),

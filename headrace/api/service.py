@@ -57,6 +57,11 @@ class Service(Protocol):
     def submit(self, stream: str, records: Sequence[bytes]) -> Future[Receipt]:
         """Append events to a stream's log; resolved after fsync. NotFound for an unknown stream."""
 
+    def import_part(self, stream: str, part: str) -> Receipt:
+        """Append a part of an import that was staged beside a stream's log, and wait until it is
+        durable. A part is taken once.
+        """
+
     def sql(
         self, text: str, limit: int | None = None, id: str | None = None, caller: Caller = OWNER
     ) -> Answer:

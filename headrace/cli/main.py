@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from headrace.cli import job_commands
 from headrace.cli.failure import run_command
 from headrace.cli.options import Folder, Json, OfHome, OfServer, ProjectOption
-from headrace.cli.rule_commands import alerts_app, import_app, rule_app, watch_app
+from headrace.cli.rule_commands import alerts_app, rule_app, sigma, watch_app
 from headrace.cli.user_commands import grant_app, token_app, user_app
 from headrace.core.version import __version__
 from headrace.define.folder import find_project_folder
@@ -184,6 +184,31 @@ def send(
 
     folder, kind = find_project_folder(project), format.value if format else None
     return body.send(folder, stream, file, kind, again=again, quiet=json).print(json)
+
+
+@app.command("import")
+def import_files(
+    stream: Stream,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="files, also .gz")],
+    project: ProjectOption = None,
+    format: Annotated[
+        FileFormat | None,
+        typer.Option(help="format of the files; else by their extension or the stream"),
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="import files that were imported or sent before")
+    ] = False,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="processes that read; else one for each core")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Import files into a stream on all cores, each once, also while the project runs."""
+    from headrace.cli import import_files as body
+
+    folder, kind = find_project_folder(project), format.value if format else None
+    options = body.ImportOptions(kind=kind, again=again, processes=processes, quiet=json)
+    return body.import_files(folder, stream, files, options).print(json)
 
 
 @app.command()
@@ -477,7 +502,7 @@ app.add_typer(job_commands.job_app, name="job")
 app.add_typer(rule_app, name="rule")
 app.add_typer(watch_app, name="watch")
 app.add_typer(alerts_app, name="alerts")
-app.add_typer(import_app, name="import")
+app.command()(sigma)
 app.add_typer(user_app, name="user")
 app.add_typer(token_app, name="token")
 app.add_typer(grant_app, name="grant")

@@ -1,5 +1,5 @@
-"""`headrace rule …`, `watch …`, `alerts …` and `import …`: the commands and their options; what
-they do is in cli/rules.py, cli/watches.py, cli/alerts.py and cli/importing.py.
+"""`headrace rule …`, `watch …`, `alerts …` and `sigma`: the commands and their options; what
+they do is in cli/rules.py, cli/watches.py, cli/alerts.py and cli/sigma.py.
 """
 
 from __future__ import annotations
@@ -213,10 +213,6 @@ def retry(
     return body.retry(find_project_folder(project), id, rule).print(json)
 
 
-import_app = typer.Typer(help="Create definitions from files of other tools.", no_args_is_help=True)
-
-
-@import_app.command()
 def sigma(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Sigma rules, in YAML")],
     stream: Annotated[str, typer.Option(metavar="NAME", help="the stream they watch")] = "events",
@@ -230,7 +226,7 @@ def sigma(
     json: Json = False,
 ) -> int:
     """Turn Sigma rules into streams and rules."""
-    from headrace.cli import importing as body
+    from headrace.cli import sigma as body
 
     report = body.sigma(files, stream, time, keywords, output)
     if not json:

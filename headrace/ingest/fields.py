@@ -70,7 +70,10 @@ def _json_reader(names: dict[str, str]) -> FieldReader:
             return _read_rare(raws, names, record)
 
     def read(records: Sequence[bytes]) -> Fields:
-        found = [read_one(record) for record in records]
+        try:
+            found = list(map(common.decode, records))
+        except _UNREADABLE:
+            found = [read_one(record) for record in records]
         keys = [item.key for item in found] if "key" in names else []
         ids = [item.id for item in found] if "id" in names else []
         return keys, ids

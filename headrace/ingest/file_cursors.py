@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -71,6 +72,10 @@ class FileCursor(msgspec.Struct, frozen=True):
         """Whether a file of another name may be this one."""
         return self._inode() == now._inode() or self.changed_ns == now.changed_ns
 
+    def at(self, now: FileCursor) -> FileCursor:
+        """The cursor at the same byte of the file as it is now."""
+        return msgspec.structs.replace(now, taken=self.taken, crc=self.crc, content=self.content)
+
     def moved(self, file: BinaryIO, taken: int, packed: bool) -> FileCursor:
         """The cursor after more was taken."""
         if packed:
@@ -114,13 +119,14 @@ class SavedCursors(msgspec.Struct, frozen=True):
 
 
 class FileCursors:
-    """The cursors of one stream's files, by their name in the project; `end` gives that of its
-    log.
+    """The cursors of one stream's files, by their name in the project, or their path outside it;
+    `end` gives that of its log. A connector and imports share them.
     """
 
     def __init__(self, log: Path, end: Callable[[], Position]) -> None:
         self._log, self._end = log, end
         self._cursors = dict(read_cursors(log).files)
+        self._saving = threading.Lock()
 
     def cursor(self, name: str) -> FileCursor | None:
         return self._cursors.get(name)
@@ -140,14 +146,45 @@ class FileCursors:
 
         Not at once: a folder may be away for a while, and its files are not new when it is back.
         """
-        gone = [name for name in self._cursors if name not in present]
-        for name in gone[: max(0, len(self._cursors) - cursors_max)]:
-            del self._cursors[name]
+        with self._saving:
+            gone = [name for name in self._cursors if name not in present]
+            for name in gone[: max(0, len(self._cursors) - cursors_max)]:
+                del self._cursors[name]
 
-    def save(self, name: str, cursor: FileCursor) -> None:
-        self._cursors.pop(name, None)  # so that the newest is the last
-        self._cursors[name] = cursor
-        _write(self._log, SavedCursors(end=str(self._end()), files=self._cursors))
+    def save(self, moved: Mapping[str, FileCursor]) -> None:
+        """Save where these files are read now, and the end of the log."""
+        with self._saving:
+            for name, cursor in moved.items():
+                self._cursors.pop(name, None)  # so that the newest is the last
+                self._cursors[name] = cursor
+            _write(self._log, SavedCursors(end=str(self._end()), files=self._cursors))
+
+    def saved_end(self) -> Position:
+        """The end of the log when they were saved last; its beginning if they never were."""
+        saved = read_cursors(self._log).end
+        return Position.parse(saved) if saved else Position.start(len(self._end().offsets))
+
+
+def known_cursor(
+    cursors: Mapping[str, FileCursor], name: str, now: FileCursor, file: BinaryIO, packed: bool
+) -> FileCursor | None:
+    """The cursor up to which this file was taken, under this name or under another."""
+    cursor = cursors.get(name)
+    if cursor and cursor.continues(now, file, packed):
+        return cursor
+    others = (other for other in cursors.values() if other.taken and other.renamed(now))
+    same = [other for other in others if other.continues(now, file, packed)]
+    return max(same, key=lambda other: other.taken, default=None)
+
+
+def copied_cursor(
+    cursors: Mapping[str, FileCursor], now: FileCursor, file: BinaryIO
+) -> FileCursor | None:
+    """The cursor of a file with the same bytes that was taken to its end."""
+    sized = (other for other in cursors.values() if other.ended and other.size == now.size)
+    probed = [other for other in sized if other.taken and other.crc == crc_of(file, now.size)]
+    content = content_of(file, 0, now.size) if probed else 0
+    return next((other for other in probed if other.content == content), None)
 
 
 def cursors_path(log: Path) -> Path:

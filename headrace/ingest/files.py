@@ -22,17 +22,15 @@ from typing import BinaryIO, cast
 
 import msgspec
 
-from headrace.core.event import OVERLONG
 from headrace.core.problems import Problems, reason_of
 from headrace.core.time import MICROSECOND, SECOND, Clock, now_us
 from headrace.define.definitions import StreamDefinition
-from headrace.ingest.file_cursors import FileCursor, FileCursors
+from headrace.ingest.file_cursors import FileCursor, known_cursor
 from headrace.ingest.file_problems import FileProblems
 from headrace.ingest.intake import Intake
-from headrace.ingest.lines import Lines, UnreadableRecord
 from headrace.ingest.option_values import duration, pattern, switch, word
 from headrace.ingest.options import bad_value, option, read_options
-from headrace.ingest.records import Chunk, Kind, header_of, read_chunks
+from headrace.ingest.records import Chunk, file_chunks, file_kind, unreadable
 from headrace.ingest.retry import accept_with_retry
 
 _SAVE_AGAIN_S = 1.0
@@ -78,7 +76,7 @@ class FileConnector:
         self._project, written = project.resolve(), (settings.state, settings.output)
         own = (intake.folder, *(self._project / name for name in written))
         self._own = tuple(path.resolve() for path in own)
-        self._cursors = FileCursors(intake.folder, intake.end)
+        self._cursors = intake.file_cursors
         self._seen: dict[str, FileCursor] = {}
         self._before: Mapping[str, FileCursor] = {}
         self._problems = FileProblems(definition.name, problems)
@@ -126,7 +124,7 @@ class FileConnector:
             )
         elif self._options.mode == "tail" or self._still(name, now):
             with path.open("rb") as file:
-                self._take(name, file, cursor, stop)
+                self._take(name, file, stop)
 
     def _still(self, name: str, now: FileCursor) -> bool:
         """Whether the file is unchanged since the last poll."""
@@ -134,15 +132,11 @@ class FileConnector:
         age_us = self._clock() - now.changed_ns // (1_000 * MICROSECOND)
         return age_us > self._options.poll or (before is not None and before.unchanged(now))
 
-    def _take(
-        self, name: str, file: BinaryIO, cursor: FileCursor | None, stop: threading.Event
-    ) -> None:
+    def _take(self, name: str, file: BinaryIO, stop: threading.Event) -> None:
         now = FileCursor.of(os.fstat(file.fileno()))
         packed = name.endswith(".gz")
-        if known := self._known(cursor, now, file, packed):
-            now = msgspec.structs.replace(
-                now, taken=known.taken, crc=known.crc, content=known.content
-            )
+        if known := known_cursor(self._before, name, now, file, packed):
+            now = known.at(now)
         cursor = now
         for chunk in self._chunks(name, file, cursor.taken, packed):
             with self._cursors.step():
@@ -153,35 +147,23 @@ class FileConnector:
                     return
         self._save(name, msgspec.structs.replace(cursor, ended=True), stop)
 
-    def _known(
-        self, cursor: FileCursor | None, now: FileCursor, file: BinaryIO, packed: bool
-    ) -> FileCursor | None:
-        """The cursor up to which this file was taken, under this name or under another."""
-        if cursor and cursor.continues(now, file, packed):
-            return cursor
-        others = (other for other in self._before.values() if other.taken and other.renamed(now))
-        same = [other for other in others if other.continues(now, file, packed)]
-        return max(same, key=lambda other: other.taken, default=None)
-
     def _chunks(self, name: str, file: BinaryIO, start: int, packed: bool) -> Iterator[Chunk]:
         definition = self._definition
-        csv = definition.format == "csv" or name.removesuffix(".gz").endswith(".csv")
-        stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
-        names = None if self._options.header else list(definition.schema.stored.names)
-        if start:
-            names = names or (header_of(stream, definition.schema.stored) if csv else None)
-            stream.seek(start)
-        limit = self._intake.settings.log.event_bytes_max
-        whole = self._options.mode == "import"
-        lines = Lines(stream, start=start, line_bytes_max=limit, whole=whole)
-        kind: Kind = "csv" if csv else "ndjson"
-        convert = definition.format == "json"
-        return read_chunks(lines, kind, definition.schema.stored, names=names, convert=convert)
+        return file_chunks(
+            cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file,
+            file_kind(name, definition.format),
+            definition.schema.stored,
+            start=start,
+            header=self._options.header,
+            convert=definition.format == "json",
+            record_bytes_max=self._intake.settings.log.event_bytes_max,
+            whole=self._options.mode == "import",
+        )
 
     def _send(self, name: str, chunk: Chunk, stop: threading.Event) -> bool:
         limit = self._intake.settings.log.event_bytes_max
         records = [record for record in chunk.records if len(record) <= limit]
-        unread = [*chunk.unread, *_overlong(chunk, limit)]
+        unread = unreadable(chunk, limit)
         if records and accept_with_retry(self._intake, records, stop) is None:
             return False
         beginnings, marks = [one.raw for one in unread], bytes(one.mark for one in unread)
@@ -197,18 +179,10 @@ class FileConnector:
         """
         while True:
             try:
-                self._cursors.save(name, cursor)
+                self._cursors.save({name: cursor})
                 return True
             except OSError as error:
                 sentence = f"its progress cannot be saved: {reason_of(error)}"
                 self._problems.failed(name, sentence)
             if stop.wait(_SAVE_AGAIN_S):
                 return False
-
-
-def _overlong(chunk: Chunk, limit: int) -> Iterator[UnreadableRecord]:
-    """Records that have become too long as JSON."""
-    for record in chunk.records:
-        if len(record) > limit:
-            why = f"a record before byte {chunk.taken} has {len(record)} bytes"
-            yield UnreadableRecord(record[:limit], OVERLONG, f"{why}, above the limit of {limit}")

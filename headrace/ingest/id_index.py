@@ -49,6 +49,11 @@ class _Manifest(msgspec.Struct, frozen=True):
     version: int = IDS.newest
 
 
+def hash_key(folder: Path) -> str:
+    """The key with which the ids of an index in a folder are hashed."""
+    return msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=_Manifest).key
+
+
 class IdIndex:
     """The index of one stream. One thread adds to it while others look up."""
 

@@ -16,10 +16,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
 
+import numpy as np
+
+from headrace.core.address import LogAddress
 from headrace.core.errors import HeadraceError, LimitReached
 from headrace.core.event import EventStatus
 from headrace.core.position import Interval, Position
@@ -28,11 +31,13 @@ from headrace.define.definitions import StreamDefinition
 from headrace.define.settings import Settings
 from headrace.ingest.dedup import DedupResult
 from headrace.ingest.fields import Value, field_reader
+from headrace.ingest.file_cursors import FileCursors
 from headrace.ingest.futures import failed_future, running_future, when_all_ended
 from headrace.ingest.guards import DiskGuard, LagGuard
 from headrace.ingest.hashing import RecordHashes
+from headrace.ingest.import_part import ImportPart, Places
 from headrace.ingest.load_ids import History, no_history
-from headrace.ingest.meter import IntakeMeter
+from headrace.ingest.meter import IntakeMeter, RequestSize, size_of
 from headrace.ingest.partitions import Partitioner
 from headrace.ingest.stream_ids import StreamIds
 from headrace.log.protocol import LogWriter
@@ -61,13 +66,16 @@ class Counters:
     conflicts: int = 0
 
 
+_Append = Callable[[bytearray], list["_Piece"]]  # with these statuses, by place
+
+
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The records of one append that go to one partition, in order."""
+    """The records of a batch that go to one partition, in order."""
 
     partition: int
     statuses: bytes
-    places: Sequence[int]  # in the append, ascending
+    places: Sequence[int] | Places  # in the batch, ascending
     appended: Future[Interval]
 
     @property
@@ -79,14 +87,17 @@ class _Piece:
         return [place for place, status in pairs if status == EventStatus.EVENT]
 
 
-def split_lines(body: bytes) -> list[bytes]:
-    r"""The records of a body of lines; blank lines are skipped.
-
-    >>> split_lines(b'{"a":1}\r\n\n  \n{"a":2}')
-    [b'{"a":1}', b'{"a":2}']
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Records that are decided and appended together, in places of the batch; those of a request
+    are in the places `[first, after)` of its bounds.
     """
-    lines = body.replace(b"\r\n", b"\n").removesuffix(b"\r").split(b"\n")
-    return [line for line in lines if line and not line.isspace()]
+
+    hashed: RecordHashes | None
+    marks: bytes
+    append: _Append
+    bounds: Sequence[tuple[int, int]]
+    sizes: Sequence[RequestSize]
 
 
 class Intake:
@@ -132,6 +143,15 @@ class Intake:
         """The folder of its log, for what must agree with it."""
         return self._topic.folder
 
+    @property
+    def address(self) -> LogAddress:
+        return self._topic.address
+
+    @cached_property
+    def file_cursors(self) -> FileCursors:
+        """How far the files of a connector and of imports were read."""
+        return FileCursors(self._topic.folder, self._topic.end)
+
     def end(self) -> Position:
         """The position after the last acknowledged record."""
         return self._topic.end()
@@ -150,7 +170,7 @@ class Intake:
         if refusal := self._refusal(records):
             raise refusal
         receipt: Future[Receipt] = running_future()
-        self._enter([records], marks, partial(_resolve, receipt))
+        self._enter(self._batch([records], marks), partial(_resolve, receipt))
         return receipt
 
     def submit_all(self, requests: Requests) -> Future[list[Outcome]]:
@@ -165,28 +185,51 @@ class Intake:
             rest = iter(outcomes)
             ended.set_result([next(rest) if no is None else no for no in refusals])
 
-        if not taken or not self._enter(taken, b"", end, repeats=len(taken) == 1):
+        if not taken or not self._enter(self._batch(taken), end, repeats=len(taken) == 1):
             # What one of them repeats may not be durable yet: then only that one waits for it.
             self._enter_each(taken, end)
         return ended
+
+    def submit_part(self, part: ImportPart) -> Future[Receipt]:
+        """Append records that an import has packed; `check_room` has been called."""
+        receipt: Future[Receipt] = running_future()
+        append, sizes = partial(self._append_part, part), [(part.count, part.bytes)]
+        batch = _Batch(part.hashes, bytes(part.size), append, [(0, part.size)], sizes)
+        self._enter(batch, partial(_resolve, receipt))
+        return receipt
+
+    def _batch(self, requests: Requests, marks: bytes = b"") -> _Batch:
+        records = requests[0] if len(requests) == 1 else list(chain.from_iterable(requests))
+        keys, ids = ([], []) if marks else self._fields(records)
+        return _Batch(
+            hashed=self._ids.hashed(ids, records) if ids else None,
+            marks=marks or bytes(len(records)),
+            append=partial(self._append, keys, records),
+            bounds=list(pairwise(accumulate(map(len, requests), initial=0))),
+            sizes=list(map(size_of, requests)),
+        )
 
     def _enter_each(self, requests: Requests, then: Callable[[list[Outcome]], None]) -> None:
         receipts: list[Future[Receipt]] = [running_future() for _ in requests]
         when_all_ended(receipts, lambda _: then([r.exception() or r.result() for r in receipts]))
         for records, receipt in zip(requests, receipts, strict=True):
-            self._enter([records], b"", partial(_resolve, receipt))
+            self._enter(self._batch([records]), partial(_resolve, receipt))
 
     def _refusal(self, records: Sequence[bytes]) -> HeadraceError | None:
         """Why a request is refused at once."""
         try:
             if records:
                 self._check_sizes(records)
-                self._disk.check()
-                self._lag.check(len(records))
+                self.check_room(len(records))
         except HeadraceError as error:
             self._meter.refused(records)
             return error
         return None
+
+    def check_room(self, records: int) -> None:
+        """Raise DiskFull or Overloaded if so many records cannot be accepted now."""
+        self._disk.check()
+        self._lag.check(records)
 
     def _check_sizes(self, records: Sequence[bytes]) -> None:
         limit = self.settings.log.event_bytes_max
@@ -201,26 +244,21 @@ class Intake:
         )
 
     def _enter(
-        self,
-        requests: Requests,
-        marks: bytes,
-        then: Callable[[list[Outcome]], None],
-        repeats: bool = True,
+        self, batch: _Batch, then: Callable[[list[Outcome]], None], repeats: bool = True
     ) -> bool:
-        """Decide and append the records of these requests; `then` gets the outcome of each. False
-        if one repeats an id and `repeats` is not allowed: then nothing was done.
+        """Decide and append a batch; `then` gets the outcome of each of its requests. False if one
+        repeats an id and `repeats` is not allowed: then nothing was done.
         """
-        records = requests[0] if len(requests) == 1 else list(chain.from_iterable(requests))
-        bounds = list(pairwise(accumulate(map(len, requests), initial=0)))
-        keys, ids = ([], []) if marks else self._fields(records)
-        hashed = self._ids.hashed(ids, records) if ids else None
         durable: Future[None] = running_future()
+        hashed, bounds = batch.hashed, batch.bounds
         with self._order:
-            decision = self._decide(hashed, marks or bytes(len(records)), durable, repeats)
+            decision = self._decide(hashed, batch.marks, durable, repeats)
             if decision is None:
                 return False
-            pieces = self._append(keys, records, decision.statuses)
-        count = self._meter.pending(requests)
+            pieces = batch.append(decision.statuses)
+        # Futures refer to each other in circles, which live on until they are collected. So what
+        # waits here does not hold the records.
+        count = self._meter.pending(batch.sizes)
 
         def end(error: BaseException | None) -> None:
             if error and len(bounds) == 1:  # its own, or that of a request whose id it repeats
@@ -264,6 +302,18 @@ class Intake:
             pieces.append(_Piece(partition, words, places, appended))
         return pieces
 
+    def _append_part(self, part: ImportPart, statuses: bytearray) -> list[_Piece]:
+        decided, pieces = np.frombuffer(statuses, np.uint8), []
+        for block in part.blocks:
+            # A record that was not read whole has no id, so only one of the two is not 0.
+            words = (decided[block.places] | np.frombuffer(block.marks, np.uint8)).tobytes()
+            try:
+                appended = self._topic.append_packed(block.partition, block.packed, words)
+            except Exception as error:
+                appended = failed_future(error)
+            pieces.append(_Piece(block.partition, words, block.places, appended))
+        return pieces
+
     def _settle(
         self,
         decision: DedupResult,
@@ -295,7 +345,7 @@ class Intake:
 
 def _outcome(pieces: Sequence[_Piece], first: int, after: int) -> Outcome:
     """The outcome of the request with the records `[first, after)` of an append."""
-    duplicates = conflicts = 0
+    accepted = duplicates = conflicts = 0
     offsets = []
     for piece in pieces:
         begin = bisect_left(piece.places, first)
@@ -304,11 +354,12 @@ def _outcome(pieces: Sequence[_Piece], first: int, after: int) -> Outcome:
             continue
         if error := piece.appended.exception():
             return error
+        accepted += end - begin
         duplicates += piece.statuses.count(EventStatus.DUPLICATE, begin, end)
         conflicts += piece.statuses.count(EventStatus.DEAD_LETTER, begin, end)
         start = piece.appended.result().lower
         offsets.append((piece.partition, start + begin, start + end))
-    return Receipt(after - first, duplicates, conflicts, tuple(offsets))
+    return Receipt(accepted, duplicates, conflicts, tuple(offsets))
 
 
 def _resolve(receipt: Future[Receipt], outcomes: list[Outcome]) -> None:

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from headrace.core.event import DAMAGED, OVERLONG
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 # What a packed file raises where it is cut off or damaged. An error of the disk is not among them:
 # a later read may succeed.
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
@@ -78,7 +78,7 @@ class Lines:
                 self.taken += len(piece)
             else:
                 self._first = piece
-        return self._first.removeprefix(_BOM)
+        return self._first.removeprefix(BOM)
 
     def rest(self, bytes_max: int) -> bytes:
         """All that is left, up to a little more than `bytes_max`, so that the caller can detect
@@ -117,7 +117,7 @@ class Lines:
             if len(line) > self.line_bytes_max:
                 self._note_overlong(begun, line)
             else:
-                yield line if begun else line.removeprefix(_BOM)
+                yield line if begun else line.removeprefix(BOM)
         if self._sound.damage is not None:
             self._note_damage(b"")
 

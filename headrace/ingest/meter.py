@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 
 from headrace.core import meters
 
+RequestSize = tuple[int, int]  # records, and their bytes
+
 
 class IntakeMeter:
     """The numbers of one stream; looked up once, because a busy stream counts often."""
@@ -20,13 +22,12 @@ class IntakeMeter:
         }
 
     def refused(self, records: Sequence[bytes]) -> None:
-        self._count(meters.REFUSED, [_sizes(records)])
+        self._count(meters.REFUSED, [size_of(records)])
 
-    def pending(self, requests: Sequence[Sequence[bytes]]) -> Callable[[Sequence[object]], None]:
-        """What counts these requests when their outcomes are known, of which errors are failures.
-        It holds two numbers of each, and not its records.
+    def pending(self, sizes: Sequence[RequestSize]) -> Callable[[Sequence[object]], None]:
+        """What counts requests of these sizes when their outcomes are known, of which errors are
+        failures.
         """
-        sizes = list(map(_sizes, requests))
 
         def count(outcomes: Sequence[object]) -> None:
             failed = [isinstance(outcome, BaseException) for outcome in outcomes]
@@ -38,12 +39,12 @@ class IntakeMeter:
 
         return count
 
-    def _count(self, result: str, sizes: Sequence[tuple[int, int]]) -> None:
+    def _count(self, result: str, sizes: Sequence[RequestSize]) -> None:
         requests, events, volume = self._by_result[result]
         requests.inc(len(sizes))
         events.inc(sum(many for many, _ in sizes))
         volume.inc(sum(size for _, size in sizes))
 
 
-def _sizes(records: Sequence[bytes]) -> tuple[int, int]:
+def size_of(records: Sequence[bytes]) -> RequestSize:
     return len(records), sum(map(len, records))

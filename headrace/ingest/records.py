@@ -85,7 +85,62 @@ def read_chunks(
         yield from _chunks(lines, lines, bytes)
 
 
-def header_of(stream: BinaryIO, schema: Schema) -> list[str]:
+def file_chunks(
+    file: BinaryIO,
+    kind: Kind,
+    schema: Schema,
+    *,
+    start: int,
+    header: bool,
+    convert: bool,
+    record_bytes_max: int,
+    whole: bool = True,
+) -> Iterator[Chunk]:
+    """The records of a file from byte `start` on, which is where a record begins."""
+    names = None if header else list(schema.names)
+    if start:
+        names = names or (_header_of(file, schema) if kind == "csv" else None)
+        file.seek(start)
+    lines = Lines(file, start=start, line_bytes_max=record_bytes_max, whole=whole)
+    return read_chunks(lines, kind, schema, names=names, convert=convert)
+
+
+def file_kind(name: str, format: str) -> Kind:
+    """What a file has for a stream of this format, by its name."""
+    csv = format == "csv" or name.removesuffix(".gz").endswith(".csv")
+    return "csv" if csv else "ndjson"
+
+
+def unreadable(chunk: Chunk, record_bytes_max: int) -> list[UnreadableRecord]:
+    """What a chunk has not read whole, and records that have become too long as JSON."""
+    found = list(chunk.unread)
+    for record in chunk.records:
+        if (size := len(record)) > record_bytes_max:
+            why = f"a record before byte {chunk.taken} has {size} bytes"
+            why = f"{why}, above the limit of {record_bytes_max}"
+            found.append(UnreadableRecord(record[:record_bytes_max], OVERLONG, why))
+    return found
+
+
+def split_lines(body: bytes) -> list[bytes]:
+    r"""The records of a body of lines; blank lines are skipped.
+
+    >>> split_lines(b'{"a":1}\r\n\n  \n{"a":2}')
+    [b'{"a":1}', b'{"a":2}']
+    """
+    if b"\r" in body:
+        body = body.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    lines = body.split(b"\n")
+    # Two passes in C cost less than one in Python, and few bodies have a blank line but the last.
+    last = lines.pop()
+    if last and not last.isspace():
+        lines.append(last)
+    if all(lines) and not any(map(bytes.isspace, lines)):
+        return lines
+    return [line for line in lines if line and not line.isspace()]
+
+
+def _header_of(stream: BinaryIO, schema: Schema) -> list[str]:
     """The names in a CSV file's first record, to resume in the middle of the file."""
     return _header(_csv_records(Lines(stream, line_bytes_max=RECORD_BYTES_MAX)), schema)
 

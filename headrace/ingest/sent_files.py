@@ -42,3 +42,12 @@ class SentFile:
         make_folder(self.path.parent)
         self.path.touch(mode=0o600)
         sync(self.path.parent)
+
+
+def find_sent(log: LogAddress, file: BinaryIO) -> SentFile | None:
+    """The place of a file that was sent before; None, in no time, if no file was."""
+    folder = log.folder / "sent"
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return None
+    sent = SentFile.of(log, file)
+    return sent if sent.path.exists() else None

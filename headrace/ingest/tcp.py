@@ -29,9 +29,10 @@ from headrace.core.meters import TCP_REFUSED
 from headrace.core.problems import ProblemKey, Problems, reason_of
 from headrace.core.time import SECOND
 from headrace.define.definitions import StreamDefinition
-from headrace.ingest.intake import Intake, split_lines
+from headrace.ingest.intake import Intake
 from headrace.ingest.option_values import duration, switch, text, whole_number
 from headrace.ingest.options import option, read_options
+from headrace.ingest.records import split_lines
 from headrace.ingest.retry import accept_with_retry
 
 _READ_BYTES = 256 << 10

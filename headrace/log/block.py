@@ -5,14 +5,15 @@
 The block's crc covers everything behind it, so one sum verifies a block; the records' own crcs are
 checked only when it fails, to name the damaged offsets. The body is each record followed by a
 newline, hence NDJSON as it is, unless a record has a newline within: then the block is FRAMED, and
-only the lengths say where a record ends. tests/log/test_block.py checks the round trip and one
-flipped bit at every byte.
+only the lengths say where a record ends. A block is IMPORTED if it is one of an import's parts as a
+whole, by which an import that was killed finds it again. tests/log/test_block.py checks the round
+trip and one flipped bit at every byte.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from zlib import crc32
@@ -22,7 +23,9 @@ from numpy.typing import NDArray
 
 from headrace.core.position import Interval
 
-MAGIC, VERSION, FRAMED = b"HRbk", 1, 1
+MAGIC, VERSION = b"HRbk", 1
+FRAMED, IMPORTED = 1, 2  # flags
+BLOCK_BYTES_MAX, BLOCK_RECORDS_MAX = 4 << 20, 65_536
 # magic, crc, version, flags, unused, first_offset, arrived_at_us, count, body_bytes
 HEADER = struct.Struct("<4sIBBHqqII")
 _SUMMED_FROM = 8  # the crc covers all bytes behind itself
@@ -36,6 +39,27 @@ class BlockError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.offsets = tuple(offsets)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedRecords:
+    """Records as a block has them, before it is known which offsets they are given."""
+
+    lengths: NDArray[np.uint32]
+    crcs: NDArray[np.uint32]
+    body: bytes
+    framed: bool
+    imported: bool = False
+
+    @staticmethod
+    def of(records: Sequence[bytes], *, imported: bool = False) -> PackedRecords:
+        lengths = np.fromiter(map(len, records), np.uint32, len(records))
+        crcs = np.fromiter(map(crc32, records), np.uint32, len(records))
+        body = b"\n".join([*records, b""])
+        return PackedRecords(lengths, crcs, body, body.count(b"\n") != len(records), imported)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +77,7 @@ class Block:
     statuses: NDArray[np.uint8]
     body: bytes
     framed: bool
+    imported: bool = False
 
     @staticmethod
     def of(
@@ -62,11 +87,9 @@ class Block:
         statuses: Sequence[int] | bytes,
     ) -> Block:
         """The block of these records."""
-        lengths = np.fromiter(map(len, records), np.uint32, len(records))
-        marks = np.frombuffer(bytes(statuses), np.uint8)
-        body = b"\n".join([*records, b""])
-        framed = body.count(b"\n") != len(records)
-        return Block(first_offset, arrived_at_us, lengths, marks, body, framed)
+        packed, marks = PackedRecords.of(records), np.frombuffer(bytes(statuses), np.uint8)
+        body, framed = packed.body, packed.framed
+        return Block(first_offset, arrived_at_us, packed.lengths, marks, body, framed)
 
     @property
     def count(self) -> int:
@@ -101,6 +124,7 @@ class Block:
             self.statuses[lower:upper],
             self.body[starts[lower] : starts[upper]],
             self.framed,
+            self.imported,
         )
 
     def _starts(self) -> list[int]:
@@ -110,19 +134,37 @@ class Block:
 
 
 def encode_block(
-    first_offset: int, arrived_at_us: int, records: Sequence[bytes], statuses: Sequence[int] | bytes
+    first_offset: int, arrived_at_us: int, packed: PackedRecords, statuses: bytes
 ) -> bytes:
     """The bytes of a block, as they are written to a segment."""
-    block = Block.of(first_offset, arrived_at_us, records, statuses)
-    crcs = np.fromiter(map(crc32, records), np.uint32, len(records))
-    parts = (block.lengths.tobytes(), crcs.tobytes(), block.statuses.tobytes(), block.body)
-    size = len(block.body)
-    flags = FRAMED if block.framed else 0
-    fields = (VERSION, flags, 0, first_offset, arrived_at_us, len(records), size)
+    parts = (packed.lengths.tobytes(), packed.crcs.tobytes(), statuses, packed.body)
+    flags = FRAMED * packed.framed | IMPORTED * packed.imported
+    size = len(packed.body)
+    fields = (VERSION, flags, 0, first_offset, arrived_at_us, len(packed), size)
     crc = crc32(HEADER.pack(MAGIC, 0, *fields)[_SUMMED_FROM:])
     for part in parts:
         crc = crc32(part, crc)
     return b"".join((HEADER.pack(MAGIC, crc, *fields), *parts))
+
+
+def block_cuts(records: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    """Half-open index ranges of the records, each small enough for one block; none without any."""
+    if not records:
+        return
+    if (
+        len(records) <= BLOCK_RECORDS_MAX
+        and sum(map(len, records)) + len(records) <= BLOCK_BYTES_MAX
+    ):
+        yield 0, len(records)
+        return
+    lengths = np.fromiter(map(len, records), np.int64, len(records))
+    ends, first = np.cumsum(lengths + 1), 0
+    while first < len(records):
+        full = BLOCK_BYTES_MAX + (ends[first - 1] if first else 0)
+        last = min(first + BLOCK_RECORDS_MAX, int(np.searchsorted(ends, full, "right")))
+        last = max(last, first + 1)  # a record of more bytes is a block of its own
+        yield first, last
+        first = last
 
 
 def rest_bytes(header: bytes) -> int:
@@ -147,7 +189,8 @@ def decode_block(header: bytes, rest: bytes, first_offset: int) -> Block:
     lengths = np.frombuffer(rest, np.uint32, count)
     statuses = np.frombuffer(rest, np.uint8, count, 8 * count)
     body = rest[_TABLE_BYTES * count :]
-    return Block(first, arrived_at_us, lengths, statuses, body, bool(flags & FRAMED))
+    framed, imported = bool(flags & FRAMED), bool(flags & IMPORTED)
+    return Block(first, arrived_at_us, lengths, statuses, body, framed, imported)
 
 
 def _damaged(rest: bytes, count: int, first_offset: int) -> list[int]:

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from headrace.core.address import LogAddress
 from headrace.core.position import Interval, Position
-from headrace.log.block import Block
+from headrace.log.block import Block, PackedRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,11 @@ class LogWriter(Protocol):
 
         It fails with DiskFull or Unavailable; then none of these records is in the log.
         """
+
+    def append_packed(
+        self, partition: int, packed: PackedRecords, statuses: bytes
+    ) -> Future[Interval]:
+        """The same for records that are packed already; they are in no block with others."""
 
     def start(self) -> Position:
         """The oldest record that is still here, in each partition."""

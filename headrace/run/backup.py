@@ -28,6 +28,7 @@ from headrace.core.time import Clock, iso, now_us
 from headrace.core.version import __version__
 from headrace.define.layout import Layout
 from headrace.ingest.file_cursors import copy_cursors, former_path, pause_imports
+from headrace.ingest.importer import copy_begun
 from headrace.log.opening import LogSnapshot, copy_log, logs_in, snapshot
 from headrace.master.copy import copy_master, link_files
 from headrace.master.version import newest_version
@@ -115,10 +116,13 @@ def _copy(layout: Layout, topics: Mapping[str, int], copy: Layout) -> None:
 
 
 def _log_and_cursors(layout: Layout, stream: str, copy: Layout) -> LogSnapshot:
-    """The end of a log, and a copy of the file cursors there."""
+    """The end of a log, and a copy of the file cursors there, and of a part that an import that was
+    killed has begun.
+    """
     log, former = layout.log(stream), former_path(layout.former_cursors, stream)
     with pause_imports(log.folder, PATIENCE_S):
         copy_cursors(log.folder, copy.log(stream).folder)
+        copy_begun(log.folder, copy.log(stream).folder)
         if former.exists():
             copy_file(former, copy.former_cursors / former.name)
         return snapshot(log, written=has_writer(layout))

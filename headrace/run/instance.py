@@ -419,6 +419,9 @@ class Instance(ProjectService):
     def sender(self, stream: str) -> Sender:
         return self.stream_intakes.intake(stream).submit_all
 
+    def import_part(self, stream: str, part: str) -> Receipt:
+        return self.stream_intakes.import_part(stream, part, running=True)
+
     def log_end(self, stream: str) -> Position:
         return self.stream_intakes.topics[stream].end()  # in memory
 

@@ -49,6 +49,10 @@ class Offline(ProjectService):
         self._take_lock()
         return self.stream_intakes.intake(stream).submit_all
 
+    def import_part(self, stream: str, part: str) -> Receipt:
+        self._take_lock()
+        return self.stream_intakes.import_part(stream, part, running=False)
+
     def _take_lock(self) -> None:
         if self._lock is None:
             lock = RunLock(self.layout)

@@ -59,14 +59,15 @@ def check_state(layout: Layout, streams: Mapping[str, StreamDefinition]) -> None
 
 
 def _check_cursors(layout: Layout, name: str, definition: StreamDefinition) -> None:
-    """Cursors of another time would skip lines, or import them again; without cursors a stream
-    imports its files again, which is safe only if it has an id.
+    """Cursors of another time would skip lines, or import them again; without cursors a source of
+    files imports them again, which is safe only if it has an id.
     """
+    path = cursors_path(layout.log(name).folder)
     reader = find_reader(layout.log(name), written=False)
-    if definition.source != "files" or reader is None:
+    if reader is None or (definition.source != "files" and not path.exists()):
         return
     log, end = layout.log(name).folder, reader.end()
-    path, saved = cursors_path(log), read_cursors(log).end
+    saved = read_cursors(log).end
     if saved is not None and not Position.parse(saved) <= end:
         raise BadProject(
             f"the file cursors of stream '{name}' are newer than its log: {path}",
@@ -75,7 +76,7 @@ def _check_cursors(layout: Layout, name: str, definition: StreamDefinition) -> N
             hint=_HINT,
         )
     found = path.exists() or former_path(layout.former_cursors, name).exists()
-    if definition.id is None and any(end.offsets) and not found:
+    if definition.source == "files" and definition.id is None and any(end.offsets) and not found:
         raise BadProject(
             f"stream '{name}' has events, but its file cursors are missing: {path}",
             detail="its files would be imported again, and each event would be counted twice.",

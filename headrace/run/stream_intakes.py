@@ -6,11 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 from headrace.compile.passes import stream_plan
-from headrace.core.errors import NotFound
+from headrace.core.errors import Conflict, NotFound
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.ingest.file_cursors import former_path, open_cursors
-from headrace.ingest.intake import Intake
+from headrace.ingest.importer import Importer
+from headrace.ingest.intake import Intake, Receipt
 from headrace.log.opening import open_writer
 from headrace.log.protocol import LogWriter
 from headrace.master.originals import originals
@@ -30,6 +31,7 @@ class StreamIntakes:
         self.project, self.lag, self.appended = project, lag, appended
         self.topics: dict[str, LogWriter] = {}
         self.intakes: dict[str, Intake] = {}
+        self.importers: dict[str, Importer] = {}
 
     def open(self) -> None:
         for name in self.project.streams:
@@ -62,7 +64,20 @@ class StreamIntakes:
                 history=partial(originals, layout.master(definition.name), partitions),
                 appended=partial(self.appended, definition.name),
             )
+            self.importers[definition.name] = Importer(self.intakes[definition.name])
+            self.importers[definition.name].recover()
         return self.intakes[definition.name]
+
+    def import_part(self, stream: str, part: str, *, running: bool) -> Receipt:
+        """Take a part of an import into a stream's log."""
+        definition = self.intake(stream).definition
+        if running and definition.source == "files":
+            raise Conflict(
+                f"stream '{definition.name}' takes files itself while the project is running",
+                hint="stop the project to import a backlog, or leave the files to the stream.",
+                origin=definition.origin,
+            )
+        return self.importers[definition.name].take(part)
 
     def close(self) -> None:
         for topic in self.topics.values():

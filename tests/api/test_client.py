@@ -27,6 +27,7 @@ from headrace.ingest.intake import Receipt
 from .conftest import (
     ANSWER,
     AUDITS,
+    IMPORTED,
     METRICS,
     PLANNED,
     REBUILT,
@@ -41,6 +42,7 @@ CALLS: list[tuple[Callable[[Service], Any], Any, tuple[Any, ...]]] = [
     (lambda s: s.query_plan("SELECT 1"), PLANNED, ("query_plan", "SELECT 1")),
     (lambda s: s.ready(), (True, ""), ("ready",)),
     (lambda s: s.rebuild("visitors"), REBUILT, ("rebuild", "visitors")),
+    (lambda s: s.import_part("clicks", "0.part"), IMPORTED, ("import_part", "clicks", "0.part")),
     (lambda s: s.audit(), AUDITS, ("audit", None)),
     (lambda s: s.audit("visitors"), AUDITS, ("audit", "visitors")),
     (lambda s: s.metrics()[: len(METRICS)], METRICS, ("metrics",)),

@@ -39,10 +39,10 @@ from .conftest import ALERT
 
 # Route -> operation and object. "-": nobody is asked; "known": only who it is; "some": on anything.
 NEEDS = {
-    "send_events": "send stream", "read_view": "read view", "late": "read view", "why": "read view",
-    "replay": "read view", "subscribe": "read some", "status": "read some",
-    "dead_letters": "read stream", "rebuild": "rebuild view", "audit": "audit some",
-    "rules": "read some", "add_rules": "define some", "rule": "read rule",
+    "send_events": "send stream", "import_part": "send stream", "read_view": "read view",
+    "late": "read view", "why": "read view", "replay": "read view", "subscribe": "read some",
+    "status": "read some", "dead_letters": "read stream", "rebuild": "rebuild view",
+    "audit": "audit some", "rules": "read some", "add_rules": "define some", "rule": "read rule",
     "rule_history": "read rule", "disable_rule": "define rule", "enable_rule": "define rule",
     "remove_rule": "define rule", "mute_rule": "mute rule", "unmute_rule": "mute rule",
     "watches": "read some",

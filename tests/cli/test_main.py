@@ -17,10 +17,10 @@ from headrace.core.version import __version__
 from .conftest import document
 
 COMMANDS = (
-    "new", "check", "plan", "explain", "run", "send", "query", "export", "late", "tail", "status",
-    "top", "rebuild", "audit", "verify", "backup", "restore", "why", "replay", "dead-letters",
-    "doctor", "audit-log", "openapi", "serve", "submit", "jobs", "apply", "rollback", "rules",
-    "job", "rule", "watch", "alerts", "import", "user", "token", "grant",
+    "new", "check", "plan", "explain", "run", "send", "import", "query", "export", "late", "tail",
+    "status", "top", "rebuild", "audit", "verify", "backup", "restore", "why", "replay",
+    "dead-letters", "doctor", "audit-log", "openapi", "serve", "submit", "jobs", "apply",
+    "rollback", "sigma", "rules", "job", "rule", "watch", "alerts", "user", "token", "grant",
 )  # fmt: skip
 GROUPS = {
     "job": ("show", "cancel", "restart", "pause", "resume", "logs"),
@@ -28,7 +28,6 @@ GROUPS = {
     "rules": ("test",),
     "watch": ("list", "show", "add", "remove"),
     "alerts": ("list", "show", "ack", "mute", "unmute", "retry"),
-    "import": ("sigma",),
     "user": ("add", "list", "remove"),
     "token": ("create", "list", "revoke"),
     "grant": ("add", "list", "remove"),

@@ -338,7 +338,7 @@ def test_of_very_many_cursors_those_of_gone_files_are_forgotten_oldest_first(
 ) -> None:
     progress = FileCursors(tmp_path, lambda: Position.start(1))
     for name in ("old", "here", "older", "old"):
-        progress.save(name, FileCursor.of(tmp_path.stat()))
+        progress.save({name: FileCursor.of(tmp_path.stat())})
     progress.forget_gone({"here"}, cursors_max=2)
     assert [name for name in ("old", "here", "older") if progress.cursor(name)] == ["old", "here"]
 

@@ -11,7 +11,8 @@ import pytest
 from headrace.core.errors import DiskFull, LimitReached
 from headrace.core.time import DAY, SECOND
 from headrace.ingest.guards import DiskGuard
-from headrace.ingest.intake import Counters, Intake, Receipt, split_lines
+from headrace.ingest.intake import Counters, Intake, Receipt
+from headrace.ingest.records import split_lines
 from headrace.log.embedded.files import Files
 from headrace.log.embedded.writer import EmbeddedWriter
 

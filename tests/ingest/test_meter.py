@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import weakref
 
 import pytest
 
 from headrace.core.meters import REGISTRY
-from headrace.ingest.meter import IntakeMeter
+from headrace.ingest.meter import IntakeMeter, size_of
 
 
 def _numbers(result: str) -> list[float | None]:
@@ -22,7 +21,7 @@ def _numbers(result: str) -> list[float | None]:
 def test_each_result_is_counted_once_it_is_known() -> None:
     meter = IntakeMeter("metered")
     meter.refused([b"12", b"3"])
-    done, mixed = meter.pending([[b"1234"]]), meter.pending([[b"1"], [b"12", b"3"]])
+    done, mixed = meter.pending([(1, 4)]), meter.pending([(1, 1), (2, 3)])
     assert _numbers("accepted") == [0, 0, 0]
     done([None])
     mixed([OSError(), None])
@@ -31,17 +30,8 @@ def test_each_result_is_counted_once_it_is_known() -> None:
     assert _numbers("failed") == [1, 1, 1]
 
 
-class _Records(list[bytes]):
-    """A list that can be watched."""
-
-
-def test_what_is_counted_later_does_not_hold_the_records() -> None:
-    records = _Records([b"1234"])
-    alive = weakref.ref(records)
-    count = IntakeMeter("metered").pending([records])
-    del records
-    assert alive() is None
-    count([None])
+def test_the_size_of_a_request_is_its_records_and_their_bytes() -> None:
+    assert size_of([b"12", b"3"]) == (2, 3)
 
 
 @pytest.mark.parametrize("result", ["accepted", "refused", "failed"])

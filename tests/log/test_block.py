@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.core.position import Interval
-from headrace.log.block import HEADER, Block, BlockError, decode_block, encode_block, rest_bytes
+from headrace.log.block import (
+    HEADER,
+    Block,
+    BlockError,
+    PackedRecords,
+    decode_block,
+    encode_block,
+    rest_bytes,
+)
 
 RECORDS = st.lists(st.binary(max_size=40) | st.sampled_from([b"", b"\n", b"a\nb"]), min_size=1)
 
@@ -24,7 +32,7 @@ def test_a_block_comes_back_as_it_was_written(
 ) -> None:
     count = len(records)
     statuses = data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count))
-    encoded = encode_block(first, arrived, records, statuses)
+    encoded = encode_block(first, arrived, PackedRecords.of(records), bytes(statuses))
     block = decoded(encoded, first)
     assert block.records() == records
     assert block.statuses.tolist() == statuses
@@ -47,7 +55,7 @@ def test_a_trimmed_block_holds_the_offsets_of_the_interval(
 
 
 def test_one_flipped_bit_anywhere_is_found() -> None:
-    encoded = encode_block(5, 1, [b"first", b"", b"third\n"], bytes(3))
+    encoded = encode_block(5, 1, PackedRecords.of([b"first", b"", b"third\n"]), bytes(3))
     for at in range(len(encoded)):
         for bit in (1, 128):
             damaged = bytearray(encoded)
@@ -57,7 +65,7 @@ def test_one_flipped_bit_anywhere_is_found() -> None:
 
 
 def test_a_damaged_record_is_named_by_its_offset() -> None:
-    encoded = encode_block(5, 1, [b"first", b"second", b"third"], bytes(3))
+    encoded = encode_block(5, 1, PackedRecords.of([b"first", b"second", b"third"]), bytes(3))
     with pytest.raises(BlockError) as caught:
         decoded(encoded.replace(b"second", b"sEcond"), 5)
     assert caught.value.offsets == (6,)
@@ -65,4 +73,4 @@ def test_a_damaged_record_is_named_by_its_offset() -> None:
 
 def test_a_block_of_other_offsets_is_refused() -> None:
     with pytest.raises(BlockError, match="expected offset 6, got 5"):
-        decoded(encode_block(5, 1, [b"a"], bytes(1)), 6)
+        decoded(encode_block(5, 1, PackedRecords.of([b"a"]), bytes(1)), 6)

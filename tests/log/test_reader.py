@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from headrace.core.errors import NotFound
 from headrace.core.position import Interval, Position
-from headrace.log.block import encode_block
+from headrace.log.block import PackedRecords, encode_block
 from headrace.log.embedded.mark import DurableMark, mark_path
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.segment import list_segments
@@ -83,7 +83,7 @@ def test_whole_blocks_above_the_mark_are_not_seen(open_topic: OpenTopic) -> None
     topic = open_topic()
     put(topic, b"a")
     with list_segments(topic.path / "0")[0].path.open("ab") as file:
-        file.write(encode_block(1, 0, [b"unpublished"], bytes(1)))
+        file.write(encode_block(1, 0, PackedRecords.of([b"unpublished"]), bytes(1)))
     assert EmbeddedReader(topic.path).end() == Position((1,))
     assert read_all(topic.path) == [b"a"]
 

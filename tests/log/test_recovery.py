@@ -9,7 +9,7 @@ import pytest
 
 from headrace.core.errors import CorruptLog, Unavailable
 from headrace.core.position import Interval
-from headrace.log.block import encode_block
+from headrace.log.block import PackedRecords, encode_block
 from headrace.log.embedded.mark import DurableMark, load_mark
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.recover import recover
@@ -42,7 +42,7 @@ def test_a_tail_torn_at_any_byte_is_cut_off(open_topic: OpenTopic, marked: bool)
     before = load_mark(folder)
     assert before is not None
     whole = segment_of(folder).read_bytes()
-    tail = encode_block(3, 0, [b"torn", b"tail"], bytes(2))
+    tail = encode_block(3, 0, PackedRecords.of([b"torn", b"tail"]), bytes(2))
     for cut in range(len(tail)):
         segment_of(folder).write_bytes(whole + tail[:cut])
         if not marked:
@@ -56,7 +56,10 @@ def test_a_tail_torn_at_any_byte_is_cut_off(open_topic: OpenTopic, marked: bool)
 
 def test_whole_blocks_above_the_mark_are_kept(open_topic: OpenTopic) -> None:
     folder = made(open_topic, [b"a"], [b"b"])
-    tail = encode_block(2, 0, [b"synced"], bytes(1)) + encode_block(3, 0, [b"torn"], bytes(1))[:-3]
+    tail = (
+        encode_block(2, 0, PackedRecords.of([b"synced"]), bytes(1))
+        + encode_block(3, 0, PackedRecords.of([b"torn"]), bytes(1))[:-3]
+    )
     with segment_of(folder).open("ab") as file:
         file.write(tail)
     assert put(open_topic(), b"next") == Interval(3, 4)

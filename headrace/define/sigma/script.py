@@ -32,7 +32,7 @@ from headrace.define.sigma.statements import RuleWriter
 from headrace.define.sigma.tree import leaves
 from headrace.define.statements import read_statements
 
-MADE_BY = "-- Made by `headrace import sigma`"
+MADE_BY = "-- Made by `headrace sigma`"
 T = TypeVar("T")
 
 

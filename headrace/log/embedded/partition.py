@@ -15,21 +15,22 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import cast
 
 from headrace.core.errors import Unavailable
 from headrace.core.failpoint import failpoint
 from headrace.core.meters import LOG_APPEND_SECONDS
 from headrace.core.position import Interval
 from headrace.core.time import Clock
-from headrace.log.block import encode_block
+from headrace.log.block import PackedRecords, block_cuts, encode_block
 from headrace.log.embedded.files import Files, append_error, write_all
 from headrace.log.embedded.index import IndexWriter
 from headrace.log.embedded.mark import DurableMark, mark_path, write_mark
 from headrace.log.embedded.recover import recover
 from headrace.log.embedded.segment import Segment
 
-BLOCK_BYTES_MAX, BLOCK_RECORDS_MAX = 4 << 20, 65_536
 GROUP_BYTES_MAX = 8 << 20
 
 
@@ -37,7 +38,7 @@ GROUP_BYTES_MAX = 8 << 20
 class PendingAppend:
     """Records to append, and the caller's future."""
 
-    records: Sequence[bytes]
+    records: Sequence[bytes] | PackedRecords
     statuses: bytes
     size: int
     future: Future[Interval]
@@ -69,9 +70,18 @@ class PartitionWriter:
         return self._confirmed
 
     def append(self, records: Sequence[bytes], statuses: bytes) -> Future[Interval]:
+        return self._enqueue(records, statuses, sum(map(len, records)))
+
+    def append_packed(self, packed: PackedRecords, statuses: bytes) -> Future[Interval]:
+        """Append records that are a block of their own."""
+        return self._enqueue(packed, statuses, len(packed.body))
+
+    def _enqueue(
+        self, records: Sequence[bytes] | PackedRecords, statuses: bytes, size: int
+    ) -> Future[Interval]:
         future: Future[Interval] = Future()
         future.set_running_or_notify_cancel()  # from here on it cannot be cancelled
-        item = PendingAppend(records, statuses, sum(map(len, records)), future)
+        item = PendingAppend(records, statuses, size, future)
         with self._wake:
             if self._closing:
                 raise Unavailable(f"the log at {self.folder} is closed")
@@ -131,8 +141,7 @@ class PartitionWriter:
         return append_error(error, self.folder) if isinstance(error, OSError) else error
 
     def _commit(self, group: list[PendingAppend]) -> None:
-        records = [record for item in group for record in item.records]
-        if not records:
+        if not (count := sum(len(item.records) for item in group)):
             return
         if self._segment_fd is None:
             self._repair()
@@ -141,19 +150,18 @@ class PartitionWriter:
         # Arrival times never decrease, whatever the clock does: replay by time depends on it.
         self._arrived_at_us = max(self._arrived_at_us, self._clock())
         start, offset = self._confirmed.length, self._confirmed.next_offset
-        data = self._encoded(records, b"".join(item.statuses for item in group))
-        mark = DurableMark(self._confirmed.segment, start + len(data), offset + len(records))
+        data = b"".join(self._encoded(group))
+        mark = DurableMark(self._confirmed.segment, start + len(data), offset + count)
         with self._append_seconds.time():
             self._make_durable(data, mark)
         segment = Segment(self.folder, self._confirmed.segment)
         self._index.note(segment, offset, start, self._arrived_at_us)
 
-    def _encoded(self, records: list[bytes], statuses: bytes) -> bytes:
+    def _encoded(self, group: list[PendingAppend]) -> Iterator[bytes]:
         offset = self._confirmed.next_offset
-        return b"".join(
-            encode_block(offset + a, self._arrived_at_us, records[a:b], statuses[a:b])
-            for a, b in _block_cuts(records)
-        )
+        for packed, statuses in _blocks(group):
+            yield encode_block(offset, self._arrived_at_us, packed, statuses)
+            offset += len(packed)
 
     def _make_durable(self, data: bytes, mark: DurableMark) -> None:
         fd, mark_fd = self._segment_fd, self._mark_fd
@@ -208,19 +216,14 @@ class PartitionWriter:
         self._segment_fd = self._mark_fd = None
 
 
-def _block_cuts(records: Sequence[bytes]) -> Iterator[tuple[int, int]]:
-    """Half-open index ranges of the records, each small enough for one block."""
-    if (
-        len(records) <= BLOCK_RECORDS_MAX
-        and sum(map(len, records)) + len(records) <= BLOCK_BYTES_MAX
-    ):
-        yield 0, len(records)
-        return
-    first = size = 0
-    for i, record in enumerate(records):
-        size += len(record) + 1
-        full = size > BLOCK_BYTES_MAX or i - first >= BLOCK_RECORDS_MAX
-        if full and i > first:
-            yield first, i
-            first, size = i, len(record) + 1
-    yield first, len(records)
+def _blocks(group: Sequence[PendingAppend]) -> Iterator[tuple[PackedRecords, bytes]]:
+    """The records of a group by blocks: packed ones keep theirs, the others between them share."""
+    for packed, some in groupby(group, lambda item: isinstance(item.records, PackedRecords)):
+        items = list(some)
+        if packed:
+            yield from ((cast(PackedRecords, item.records), item.statuses) for item in items)
+            continue
+        records = [record for item in items for record in cast(Sequence[bytes], item.records)]
+        statuses = b"".join(item.statuses for item in items)
+        for a, b in block_cuts(records):
+            yield PackedRecords.of(records[a:b]), statuses[a:b]

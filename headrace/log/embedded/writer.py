@@ -21,6 +21,7 @@ from headrace.core.address import LogAddress
 from headrace.core.errors import AlreadyRunning, BadDefinition
 from headrace.core.position import Interval, Position
 from headrace.core.time import Clock, now_us
+from headrace.log.block import PackedRecords
 from headrace.log.embedded.description import LOG, read_description
 from headrace.log.embedded.files import OS_FILES, Files, append_error, write_file
 from headrace.log.embedded.partition import PartitionWriter
@@ -85,6 +86,12 @@ class EmbeddedWriter:
         if len(marks) != len(records):
             raise ValueError(f"{len(records)} records cannot have {len(marks)} statuses")
         return self._writers[partition].append(records, marks)
+
+    def append_packed(
+        self, partition: int, packed: PackedRecords, statuses: bytes
+    ) -> Future[Interval]:
+        """The same for records that become one block, unless there are none."""
+        return self._writers[partition].append_packed(packed, statuses)
 
     def start(self) -> Position:
         """The oldest event that is still here, in each partition."""

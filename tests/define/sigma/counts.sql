@@ -1,4 +1,4 @@
--- Made by `headrace import sigma` from counts.yml.
+-- Made by `headrace sigma` from counts.yml.
 -- It needs a stream events with:
 --   ts TIMESTAMP, its event time, with a WATERMARK
 --   event_code BIGINT, in Sigma event.code

@@ -1,4 +1,4 @@
--- Made by `headrace import sigma` from keywords.yml.
+-- Made by `headrace sigma` from keywords.yml.
 -- It needs a stream events with:
 --   ts TIMESTAMP, its event time, with a WATERMARK
 --   message STRING

@@ -1,4 +1,4 @@
--- Made by `headrace import sigma` from orders.yml.
+-- Made by `headrace sigma` from orders.yml.
 -- It needs a stream events with:
 --   ts TIMESTAMP, its event time, with a WATERMARK
 --   action STRING

@@ -1,4 +1,4 @@
--- Made by `headrace import sigma` from refused.yml.
+-- Made by `headrace sigma` from refused.yml.
 -- It needs a stream events with:
 --   ts TIMESTAMP, its event time, with a WATERMARK
 --   b STRING

@@ -1,4 +1,4 @@
--- Made by `headrace import sigma` from tests.yml.
+-- Made by `headrace sigma` from tests.yml.
 -- It needs a stream events with:
 --   ts TIMESTAMP, its event time, with a WATERMARK
 --   a STRING

@@ -39,7 +39,7 @@ FORMS_OF_OURS = {"query": [AS_OF], "query_plan": [AS_OF]}
 NO_SQL = {
     "Last-Event-ID", "alert", "apply_version_body", "before", "code", "field", "file", "find",
     "from", "id", "job", "key", "keys", "length", "life", "may", "memory", "name", "note", "null",
-    "on", "order", "path", "pool", "role", "rule", "send_events_body", "state", "stream",
+    "on", "order", "part", "path", "pool", "role", "rule", "send_events_body", "state", "stream",
     "submit_job_body", "tags", "to", "token", "topics", "user", "view", "watch", "what", "window",
 }  # fmt: skip
 SOME, LONG = 4, 2  # statements for each place that takes SQL, in `make test`

@@ -1,8 +1,8 @@
-"""`headrace import`: definitions created from files of other tools.
+"""`headrace sigma`: definitions created from files of other tools.
 
 Rules that cannot be translated are reported on stderr, and the exit code is 1; the others are still
 written. A file that this command did not create is never overwritten.
-tests/cli/test_importing.py reads the pages.
+tests/cli/test_sigma.py reads the pages.
 """
 
 from __future__ import annotations
