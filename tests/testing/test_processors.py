@@ -116,7 +116,8 @@ def bad(state: str = "None", row: str = "(1,)") -> list[tuple[Any, ...]]:
 
 
 def test_a_row_has_as_many_values_as_there_are_columns() -> None:
-    with pytest.raises(BadDefinition, match=r"a processor must return rows of 1 values, got \(1, 2\)"):
+    said = r"a processor must return rows of 1 values, got \(1, 2\)"
+    with pytest.raises(BadDefinition, match=said):
         bad(row="(1, 2)")
 
 

@@ -127,7 +127,9 @@ class _Key:
         place = {name: self.last.get(("", name)) for name in ("_offset", "_partition")}
         for row in made or ():
             if len(row) != len(columns):
-                raise BadDefinition(f"a processor must return rows of {len(columns)} values, got {row!r}")
+                raise BadDefinition(
+                    f"a processor must return rows of {len(columns)} values, got {row!r}"
+                )
             values = dict(zip(columns, map(_value, row), strict=True))
             yield values | place | ({} if time is None else {EVENT_TIME: time})
         self.state = _kept(self.state)
