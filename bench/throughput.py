@@ -64,7 +64,7 @@ def _workload(folder: Path, name: str, views: Views, source: Path, events: int) 
         _compare(views, source, side, folder / side)
     shutil.rmtree(folder)
     best = min(sides[side]["work"] for side in KEEP_BOTH if side in sides)
-    whole = sides["headrace"]["work"] + sides["headrace"]["send"]
+    whole = sides["headrace"]["work"] + sides["headrace"]["import"]
     return {
         "sides": sides,
         "events_per_second": {side: events / said["work"] for side, said in sides.items()},

@@ -1,11 +1,10 @@
-"""Headrace over a folder of JSON lines: sent to its log, then `headrace run --until-idle`."""
+"""Headrace over a folder of JSON lines: `headrace import`, then `headrace run --until-idle`."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,13 @@ from headrace.serving.sqlite import Sqlite
 def run_until_idle(
     project: Path, definitions: str, source: Path, *, tables: tuple[Path, ...] = ()
 ) -> dict[str, Any]:
-    """Seconds of work in a new project, without the start of Python and Spark; sending is apart."""
+    """Seconds of work in a new project, without the start of Python and Spark; importing is apart."""
     project.mkdir(parents=True)
     for table in tables:
         shutil.copy(table, project)
     (project / "headrace.toml").write_text('name = "bench"\n')
     (project / "bench.sql").write_text(definitions)
-    sent = _send(project, source)
+    imported = _import(project, source)
     command = [sys.executable, "-m", "headrace", "run", str(project), "--until-idle", "--json"]
     child = Child(command).run(Path.cwd(), project.with_suffix(".log"))
     times = {json.loads(text).get("kind"): at for at, text in child.lines if text.startswith("{")}
@@ -35,7 +34,7 @@ def run_until_idle(
         "work": times["generation"] - times["engine"],
         "whole": child.seconds,
         "memory_mb": child.memory_mb,
-        "send": sent,
+        "import": imported,
     }
 
 
@@ -54,18 +53,8 @@ def store_of(project: Path) -> Path:
     return project / ".headrace" / "serving.db"
 
 
-def _send(project: Path, source: Path) -> float:
-    from headrace.define.project import load_project
-    from headrace.ingest.records import read_records
-    from headrace.run.offline import Offline
-
-    loaded = load_project(project)
-    service = Offline(loaded)
-    began = time.monotonic()
-    for path in lines_of(source):
-        with path.open("rb") as file:
-            for chunk in read_records(file, "ndjson", loaded.streams["clicks"].schema):
-                service.submit("clicks", chunk).result()
-    seconds = time.monotonic() - began
-    service.close()
-    return seconds
+def _import(project: Path, source: Path) -> float:
+    command = [sys.executable, "-m", "headrace", "import", "clicks", *map(str, lines_of(source))]
+    child = Child([*command, "--project", str(project), "--json"])
+    child.run(Path.cwd(), project.with_suffix(".import.log"))
+    return float(json.loads("".join(text for _, text in child.lines))["seconds"])
