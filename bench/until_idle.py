@@ -20,7 +20,7 @@ from headrace.serving.sqlite import Sqlite
 def run_until_idle(
     project: Path, definitions: str, source: Path, *, tables: tuple[Path, ...] = ()
 ) -> dict[str, Any]:
-    """Seconds of work in a new project, without the start of Python and Spark; imports are apart."""
+    """Seconds of work in a new project, without the start of Python and Spark, nor the import."""
     project.mkdir(parents=True)
     for table in tables:
         shutil.copy(table, project)
