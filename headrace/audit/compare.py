@@ -25,7 +25,7 @@ from headrace.core.storage import NAN
 from headrace.serving.store import AuditResult
 
 EXAMPLES = 5
-_DOUBLES = ("FLOAT", "DOUBLE")
+DOUBLES = ("FLOAT", "DOUBLE")
 ERRORS_MAX = 6  # standard errors that an estimate may be off
 
 
@@ -49,7 +49,7 @@ def compare(view: ViewPlan, answer: Sequence[Any], expected: Sequence[Any]) -> A
 
 def _near(output: OutputPlan, n: int, rows: Iterable[Sequence[Any]]) -> dict[float, float]:
     """Of each double of a column the least that it is close to, by neighbours."""
-    if output.type not in _DOUBLES:
+    if output.type not in DOUBLES:
         return {}
     found: dict[float, float] = {}
     before = least = math.nan
@@ -62,12 +62,12 @@ def _near(output: OutputPlan, n: int, rows: Iterable[Sequence[Any]]) -> dict[flo
 
 def _rounded_apart(view: ViewPlan, rows: Iterable[Sequence[Any]]) -> bool:
     """Whether rows of one key have different doubles in it."""
-    keys = [n for n, output in enumerate(view.outputs) if output.key and output.type in _DOUBLES]
-    return len({tuple(row[n] for n in keys) for row in rows}) > 1
+    keys = [n for n, output in enumerate(view.outputs) if output.key and output.type in DOUBLES]
+    return len({tuple(_named(row[n]) for n in keys) for row in rows}) > 1
 
 
 def _note(view: ViewPlan, apart: int) -> str:
-    rough = [output.name for output in view.outputs if not _comparable(output)]
+    rough = [output.name for output in view.outputs if not comparable(output)]
     notes = []
     if rough:
         notes.append(f"columns not compared, because they are estimates: {', '.join(rough)}")
@@ -76,7 +76,7 @@ def _note(view: ViewPlan, apart: int) -> str:
     return "; ".join(notes)
 
 
-def _comparable(output: OutputPlan) -> bool:
+def comparable(output: OutputPlan) -> bool:
     """Whether the error of an estimate, if it is one, bounds the difference of values."""
     return output.estimate is None or output.estimate.of == "value"
 
@@ -88,7 +88,7 @@ def _by_key(
     their values. Doubles that are close are one, and so is NaN."""
 
     def value(row: Any, n: int) -> Any:
-        return NAN if _is_nan(row[n]) else near[n].get(row[n], row[n])
+        return near[n].get(row[n], _named(row[n]))
 
     def rank(row: Any, n: int) -> Any:
         found = value(row, n)
@@ -108,7 +108,7 @@ def _by_key(
 
 
 def _of_doubles(output: OutputPlan) -> bool:
-    return nested(output.type) and Type.of(output.type).has(*_DOUBLES)
+    return nested(output.type) and Type.of(output.type).has(*DOUBLES)
 
 
 def narrowed(view: ViewPlan, row: Sequence[Any]) -> tuple[Any, ...]:
@@ -169,7 +169,7 @@ def _difference(
         rough = estimate and (estimate.when == "always" or ours[-1])
         tolerance = ERRORS_MAX * estimate.error if estimate and rough else None
         read = _read if nested(output.type) or output.type == "VARIANT" else _plain
-        if _comparable(output) and not values_equal(read(ours[n]), read(theirs[n]), tolerance):
+        if comparable(output) and not values_equal(read(ours[n]), read(theirs[n]), tolerance):
             values = f"{output.name} is {ours[n]}, but DuckDB computed {theirs[n]}"
             return f"{_shown(view, ours)}: {values}"
     return None
@@ -202,6 +202,11 @@ def values_equal(ours: Any, theirs: Any, tolerance: float | None = None) -> bool
     numbers = isinstance(ours, int | float) and isinstance(theirs, int | float)
     floats = isinstance(ours, float) or isinstance(theirs, float)
     return numbers and floats and _close(ours, theirs)
+
+
+def _named(value: Any) -> Any:
+    """NaN as a text, because two of them are not equal."""
+    return NAN if _is_nan(value) else value
 
 
 def _is_nan(value: Any) -> bool:

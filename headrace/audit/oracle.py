@@ -9,6 +9,7 @@ checks that it finds nothing in a correct answer, and each kind of defect.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from headrace.audit.duck_types import duck_columns, duck_type
 from headrace.audit.events import register_stream
 from headrace.audit.ordered import NotComparable
 from headrace.audit.raw_json import register_raw_json
+from headrace.audit.unsettled import evaluate, unsettled
 from headrace.compile.plan import Plan, TablePlan, ViewPlan
 from headrace.core.errors import NotReady
 from headrace.define.functions import FunctionDefinition
@@ -29,7 +31,7 @@ from headrace.serving.catalog import live_plan
 from headrace.serving.database import Transaction
 from headrace.serving.database_store import DatabaseStore
 from headrace.serving.progress import read_stream
-from headrace.serving.read import read_view_rows
+from headrace.serving.read import ViewRows, read_view_columns
 from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.snapshot import is_provisional
 from headrace.serving.store import AuditResult, ShedEpoch, StreamState
@@ -44,39 +46,46 @@ def audit_view(
     functions: Iterable[FunctionDefinition] = (),
 ) -> AuditResult:
     """Compare one view's answer with DuckDB's."""
-    import duckdb
-
     view, reached, shed, answer, final = _answer(store, name)
     if not final:
         return AuditResult(view.name, 0, 0, note="not compared: the answer is provisional")
-    connection = connect(plan, view, project.folder, functions)
-    try:
-        flow = reached.plan
-        for stream, part in zip(flow.streams, flow.positions(reached.position), strict=True):
+    with closing(connect(plan, view, project.folder, functions)) as connection:
+        for stream, part in zip(
+            reached.plan.streams, reached.plan.positions(reached.position), strict=True
+        ):
             register_stream(connection, stream, part, layout, shed)
-        watermark = flow.streams[0].watermark
-        sql = oracle_sql(view, watermark[0] if watermark else None, reached.reached.marks)
-        expected = connection.execute(sql).fetchall()
-    except NotComparable as reason:
-        return AuditResult(view.name, 0, 0, note=f"not compared: {reason}")
-    except duckdb.Error as error:
-        why = str(error).splitlines()[0]
-        return AuditResult(view.name, 0, 0, note=f"not compared: DuckDB cannot evaluate it: {why}")
-    finally:
-        connection.close()
+        if reason := _not_evaluated(connection, view, reached):
+            return AuditResult(view.name, 0, 0, note=f"not compared: {reason}")
+        rows = unsettled(connection, view, answer.columns)
+    found = compare(view, answer.rows(rows.answer), rows.expected)
+    found = replace(found, compared=rows.total)
     many = sum(one.events for one in shed)
-    found = compare(view, answer, expected)
     note = f"sampled: without {many:,} events that speed has shed"
     return replace(found, note=note) if many else found
 
 
+def _not_evaluated(connection: Any, view: ViewPlan, reached: StreamState) -> str:
+    """Evaluate DuckDB's rows of a view; why that is not possible, empty if it is."""
+    import duckdb
+
+    time = reached.plan.streams[0].watermark
+    try:
+        sql = oracle_sql(view, time[0] if time else None, reached.reached.marks)
+        evaluate(connection, view, sql)
+    except NotComparable as reason:
+        return str(reason)
+    except duckdb.Error as error:
+        return f"DuckDB cannot evaluate it: {str(error).splitlines()[0]}"
+    return ""
+
+
 def _answer(
     store: DatabaseStore, name: str
-) -> tuple[ViewPlan, StreamState, list[ShedEpoch], list[Any], bool]:
+) -> tuple[ViewPlan, StreamState, list[ShedEpoch], ViewRows, bool]:
     """The view, how far it has come, what was shed, its rows, and whether they are final there."""
     with store.read() as db:
         plan = aggregated(live_view(db, name))
-        rows = read_view_rows(db, plan)
+        rows = read_view_columns(db, plan)
         stream = read_stream(db, plan.stream)
         shed = list(read_shed_epochs(db, plan.stream, stream.boundary))
         final = not is_provisional(db, plan.recompute)

@@ -14,6 +14,7 @@ from headrace.core.failpoint import failpoint
 from headrace.core.position import Position
 from headrace.core.time import Clock, now_us
 from headrace.serving import carried, catalog, epochs, generations, progress, rules, staging
+from headrace.serving.counted_values import CountedValues
 from headrace.serving.database import Database, Transaction
 from headrace.serving.shed_epochs import read_shed_epochs
 from headrace.serving.store import (
@@ -138,9 +139,10 @@ class DatabaseStore:
         values: Mapping[str, pa.Table],
         after: Sequence[StateRow] = (),
     ) -> StagedBuild:
+        given = {name: CountedValues.of(version.plan, some) for name, some in values.items()}
         with self.db.read() as db:
-            base = staging.read_base(db, version, full=full)
-        prepared = staging.prepare(base, rows, values)
+            base = staging.read_base(db, version, given, full=full)
+        prepared = staging.prepare(base, rows)
         with self.db.write() as db:
             return staging.write_staged(db, prepared, after)
 

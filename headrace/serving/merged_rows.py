@@ -8,7 +8,7 @@ to read.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -147,18 +147,26 @@ def storage_rows(table: pa.Table, types: Sequence[str]) -> list[tuple[Any, ...]]
     """Rows of an answer in storage form: times are numbers, a window has two columns, and a list or
     an object is the JSON text that an answer shows.
     """
-    columns = [c for n, type in enumerate(types) for c in _storage_columns(table.column(n), type)]
+    columns = [_values(type, column) for type, column in storage_columns(table, types)]
     return list(zip(*columns, strict=True)) if columns else []
 
 
-def _storage_columns(column: pa.ChunkedArray, type: str) -> list[list[Any]]:
-    if type == WINDOW:
-        whole = column.combine_chunks()
-        return [
-            _storage_columns(pa.chunked_array([whole.field(n)]), "TIMESTAMP")[0] for n in (0, 1)
-        ]
-    values = plain(column).to_pylist()
+def storage_columns(table: pa.Table, types: Sequence[str]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """The columns of an answer in storage form, each with its type; lists and objects stay as they
+    are.
+    """
+    for type, column in zip(types, table.columns, strict=False):
+        if type == WINDOW:
+            edges = column.combine_chunks()
+            for n in (0, 1):
+                yield "TIMESTAMP", plain(pa.chunked_array([edges.field(n)]))
+        else:
+            yield type, column if nested(type) else plain(column)
+
+
+def _values(type: str, column: pa.ChunkedArray) -> list[Any]:
+    values: list[Any] = plain(column).to_pylist()
     if not nested(type):
-        return [values]
+        return values
     of = Type.of(type)
-    return [[None if value is None else json.dumps(shown(of, value)) for value in values]]
+    return [None if value is None else json.dumps(shown(of, value)) for value in values]

@@ -32,7 +32,7 @@ from headrace.serving.database import Database, Transaction
 from headrace.serving.engine import NEVER, run
 from headrace.serving.finish import cached_relation, filter_rows, rows_name, windows_of
 from headrace.serving.late import LateAnswer, late_answer, late_plan, newest_first
-from headrace.serving.merged_rows import storage_rows
+from headrace.serving.merged_rows import storage_columns, storage_rows
 from headrace.serving.order import order_by
 from headrace.serving.read_model import StaleSnapshot, model_of
 from headrace.serving.snapshot import NotCached
@@ -275,17 +275,42 @@ class Reader:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class ViewRows:
+    """Rows of a version of a view, the last column of which says whether speed contributed."""
+
+    table: pa.Table
+    types: tuple[str, ...]
+
+    @property
+    def columns(self) -> list[pa.ChunkedArray]:
+        """In storage form, but for lists and objects."""
+        return [column for _, column in storage_columns(self.table, self.types)]
+
+    def rows(self, numbers: pa.Array | None = None) -> list[Row]:
+        """All rows in storage form, or those with these numbers."""
+        some = self.table if numbers is None else self.table.take(numbers)
+        return storage_rows(some, self.types)
+
+
 def read_view_rows(
     db: Transaction, plan: ViewPlan, conditions: Sequence[Condition] = (), *, cached: bool = False
 ) -> list[Row]:
     """All rows of a version of a view that meet the conditions, in storage form; with `cached`,
     from the cache. An audit reads the store.
     """
+    return read_view_columns(db, plan, conditions, cached=cached).rows()
+
+
+def read_view_columns(
+    db: Transaction, plan: ViewPlan, conditions: Sequence[Condition] = (), *, cached: bool = False
+) -> ViewRows:
+    """The same rows in columns, of which only some may be needed as rows."""
     views = Views.of(db, model=model_of(db.changes) if cached else None)
     views.conditions, views.retries = {plan.name.lower(): conditions}, False
     sql = f"SELECT * FROM {views.with_freshness(plan).sql}{_where(conditions)}"
-    types = [*(output.type for output in plan.outputs), "BOOLEAN"]
-    return storage_rows(run(sql, views.tables), types)
+    types = (*(output.type for output in plan.outputs), "BOOLEAN")
+    return ViewRows(run(sql, views.tables), types)
 
 
 def _where(conditions: Sequence[Condition]) -> str:

@@ -26,7 +26,7 @@ ROWS_MAX = 65_536  # of a run: a lookup of one key reads no more than this of ea
 COUNTED_MAX = 1_000
 _COUNTED: dict[tuple[Any, ...], int] = {}  # cached numbers of keys, because every status needs them
 _IN_GROUPS = "number >= ? AND number < ?"
-_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
+LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 class Layer(StrEnum):
@@ -45,10 +45,20 @@ class Layer(StrEnum):
 class Run:
     """A run that is ready to be written."""
 
-    first: str  # key
+    first: str  # key; of values in windows, the start of the first window
     last: str
     count: int
     rows: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnds:
+    """What is known of a run in the store without reading its rows."""
+
+    id: int
+    first: str
+    last: str
+    count: int
 
 
 def runs_of(rows: pa.Table) -> list[Run]:
@@ -60,7 +70,7 @@ def runs_of(rows: pa.Table) -> list[Run]:
 def _run(rows: pa.Table) -> Run:
     keys = rows.column(KEY)
     ends = keys[0].as_py(), keys[len(keys) - 1].as_py()
-    return Run(*ends, rows.num_rows, encoded(rows, _LZ4))
+    return Run(*ends, rows.num_rows, encoded(rows, LZ4))
 
 
 def add_runs(
@@ -108,6 +118,20 @@ def read_rows(
         if wanted is not None:
             table = table.filter(pc.is_in(table.column(KEY), value_set=wanted))
         yield int(group), table
+
+
+def read_run_ends(db: Transaction, version: str, layer: Layer, column: str) -> list[RunEnds]:
+    sql = "SELECT id, first, last, count FROM _runs WHERE version = ? AND layer = ? AND part = ?"
+    return [RunEnds(*run) for run in db.execute(f"{sql} ORDER BY id", (version, layer, column))]
+
+
+def read_run(db: Transaction, id: int) -> pa.Table:
+    sql = "SELECT version, first, last, rows, checksum FROM _runs WHERE id = ?"
+    return decoded(*db.execute(sql, (id,)).fetchone())
+
+
+def drop_runs(db: Transaction, ids: Iterable[int]) -> None:
+    db.executemany("DELETE FROM _runs WHERE id = ?", [(id,) for id in ids])
 
 
 def decoded(version: str, first: str, last: str, rows: bytes, checksum: int | None) -> pa.Table:

@@ -123,6 +123,12 @@ def test_keys_that_one_engine_rounds_apart_are_not_compared() -> None:
     assert found.note == "rows not compared, because a key differs in its last bits: 1"
 
 
+def test_a_second_row_of_a_key_that_is_no_number_is_found() -> None:
+    ours = [(float("nan"), 5, 0), (float("nan"), 5, 0)]
+    found = compared(ours, [(float("nan"), 5)], "DOUBLE")
+    assert (found.differences, found.note) == (1, "")
+
+
 def test_rows_without_their_keys_find_each_other_by_doubles_too() -> None:
     outputs = (OutputPlan("d", "DOUBLE", "p0"), OutputPlan("n", "BIGINT", "p1"))
     view = ViewPlan("v", "mergeable", "", outputs)
