@@ -22,6 +22,7 @@ import msgspec
 import pyarrow as pa
 
 from headrace.carry.collector import collector_paused
+from headrace.carry.decimals import with_decimals
 from headrace.carry.ends import KeyEndRows
 from headrace.carry.process import PLACE, ROWS_MAX, Marks
 from headrace.carry.python_values import python_list
@@ -101,6 +102,7 @@ class _Matching:
         self.outputs: list[tuple[Any, ...]] = []
         self.ends = KeyEndRows()
         self.keys: list[_Key] = []
+        self.decimals: list[int] = []  # the pattern's columns of that type
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         with collector_paused():
@@ -117,6 +119,8 @@ class _Matching:
 
     def read(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch to those of their keys."""
+        types = [batch.schema.field(name).type for name in self.plan.pattern.columns]
+        self.decimals = [n for n, type in enumerate(types) if pa.types.is_decimal(type)]
         moments = python_list(batch[ARRIVED_AT].cast(pa.int64()))
         place = [moments if name == ARRIVED_AT else python_list(batch[name]) for name in PLACE]
         values = [python_list(batch[name]) for name in self.plan.pattern.columns]
@@ -165,6 +169,8 @@ class _Matching:
         if not key.state:
             return _KeySearch(key, None, [], rows, late, disordered)
         searched, waiting = msgspec.msgpack.decode(key.state)
+        if self.decimals:
+            searched, waiting = self.with_decimals(searched, waiting)
         waiting = [restored(row) for row in waiting]
         rows = sorted([*waiting, *rows]) if waiting and rows else (waiting or rows)
         return _KeySearch(key, searched, self.matcher.rows_in(searched), rows, late, disordered)
@@ -181,6 +187,20 @@ class _Matching:
             for given in search.matches(mark_us, self.ended):
                 self.give(given, group)
         self.keep(each, search, rows[taken:], marks[-1][0] if each.late else None)
+
+    def with_decimals(self, searched: Any, waiting: list[Any]) -> tuple[Any, list[Any]]:
+        """A state in which the values of decimal columns are decimals again."""
+        pattern, rows = self.plan.pattern, list(waiting)
+        if isinstance(pattern, Pattern):
+            rows += searched[0] if searched else []
+        elif (
+            searched and pattern.counted and pattern.columns.index(pattern.counted) in self.decimals
+        ):
+            searched = [(with_decimals(value), time) for value, time in searched]
+        for _, _, values in rows:
+            for column in self.decimals:
+                values[column] = with_decimals(values[column])
+        return searched, waiting
 
     def placed(self, key: _Key) -> tuple[list[Row], list[int], bool]:
         """The rows that have a place in what is still to be searched, and whether one has none."""

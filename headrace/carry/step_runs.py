@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from headrace.carry.decimals import with_decimals
 from headrace.carry.rounds import Rounds
 from headrace.carry.vector_steps import NUMBERS, VECTOR_STEPS, Arrays, Events, VectorStep, column_of
 from headrace.compile.plan import StepPlan
@@ -36,6 +37,8 @@ class StepRuns:
         """The states of the runs after their events, and a value for each event."""
         order = self.rounds.order.tolist()
         after = [states[run] for run in order]  # of the runs in this order
+        if any(pa.types.is_decimal(column.type) for column in self.columns):
+            after = list(map(with_decimals, after))
         vector = VECTOR_STEPS.get(self.plan.step)
         begun = self.begun(vector, after) if vector and self.rounds.counts else None
         values = (
