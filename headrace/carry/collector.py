@@ -1,6 +1,6 @@
 """The garbage collector, paused where many rows are made that have no cycles.
 
-It would look at all of them again whenever some thousand more are there: a third of the processor
+It would traverse all of them again whenever some thousand more are there: a third of the processor
 time of a search. References alone free them. tests/carry/test_match.py checks that it is on again.
 """
 

@@ -5,7 +5,7 @@ its key. After the events of a key comes one such row, with the state that the n
 from. A key whose first event is dated before its state's last one is out of order: the steps
 continue all the same, and the row that ends the key says so (`_disordered`). `_cut` of an event is
 the group that it came in; a row that ends a key has the newest group after which an event of an
-older one stands in the order. All keys of a batch are folded in one pass over its columns.
+older one stands in the order. All keys of a batch are folded together, as columns.
 tests/carry/test_fold.py checks that a fold may be cut anywhere.
 """
 

@@ -1,7 +1,7 @@
 """One step over the runs of a batch: in rounds where it has a vector form, and else run by run.
 
 A run may be cut anywhere (headrace/core/steps.py), so its first events may be taken in rounds and
-the others by `run`, which goes on from the state that the rounds have left.
+the others by `run`, which continues from the state that the rounds have left.
 tests/carry/test_vector_steps.py checks that it makes no difference which of the two takes an event.
 """
 

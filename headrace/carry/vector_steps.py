@@ -25,7 +25,7 @@ _EXACT, _WIDE = 2**53, 2**63  # smaller whole numbers have an exact double, fit 
 NUMBERS = (pa.int32(), pa.int64(), pa.float64())
 
 
-class Column(NamedTuple):
+class NullableColumn(NamedTuple):
     """Values, and which of them are known; one that is NULL is zero."""
 
     values: Array
@@ -47,19 +47,19 @@ class VectorStep:
     """
 
     begin: Callable[[Sequence[State], Any], Arrays]
-    advance: Callable[..., Column]
+    advance: Callable[..., NullableColumn]
     end: Callable[..., list[State]]
     takes: tuple[pa.DataType, ...] = NUMBERS
     computes: Callable[[Any], Any] = lambda dtype: dtype  # the type of values, for the column's
     fits: Callable[[Arrays, Events], bool] = lambda state, events: True
 
 
-def column_of(array: pa.Array) -> Column:
+def column_of(array: pa.Array) -> NullableColumn:
     """A column of numbers or booleans."""
     known = np.asarray(array.is_valid())
     if array.null_count:
         array = array.fill_null(pa.scalar(0).cast(array.type))
-    return Column(array.to_numpy(zero_copy_only=False), known)
+    return NullableColumn(array.to_numpy(zero_copy_only=False), known)
 
 
 def _wide(dtype: Any) -> Any:
@@ -96,19 +96,19 @@ def _value_end(values: Array, known: Array) -> list[State]:
     return [value if found else None for value, found in pairs]
 
 
-def _replace(state: Arrays, values: Array, where: Array) -> Column:
+def _replace(state: Arrays, values: Array, where: Array) -> NullableColumn:
     np.copyto(state[0], values, where=where)
     np.logical_or(state[1], where, out=state[1])
-    return Column(state[0], state[1])
+    return NullableColumn(state[0], state[1])
 
 
-def _ewma(state: Arrays, events: Events, alpha: float) -> Column:
+def _ewma(state: Arrays, events: Events, alpha: float) -> NullableColumn:
     mean, begun = state
     moved = np.where(begun, alpha * events.values + (1 - alpha) * mean, events.values)
     return _replace(state, moved, events.known)
 
 
-def _sum(state: Arrays, events: Events) -> Column:
+def _sum(state: Arrays, events: Events) -> NullableColumn:
     total, begun = state
     return _replace(state, np.where(begun, total + events.values, events.values), events.known)
 
@@ -122,13 +122,13 @@ def _reach(totals: Array, values: Array) -> int:
     return _largest(totals) + len(values) * _largest(values)
 
 
-def _least(state: Arrays, events: Events) -> Column:
+def _least(state: Arrays, events: Events) -> NullableColumn:
     least, begun = state
     better = events.known & (~begun | _below(events.values, least))
     return _replace(state, events.values, better)
 
 
-def _greatest(state: Arrays, events: Events) -> Column:
+def _greatest(state: Arrays, events: Events) -> NullableColumn:
     greatest, begun = state
     better = events.known & (~begun | _below(greatest, events.values))
     return _replace(state, events.values, better)
@@ -140,18 +140,18 @@ def _below(x: Array, y: Array) -> Array:
     return found
 
 
-def _last_known(state: Arrays, events: Events) -> Column:
+def _last_known(state: Arrays, events: Events) -> NullableColumn:
     return _replace(state, events.values, events.known)
 
 
-def _lag(state: Arrays, events: Events) -> Column:
-    before = Column(state[0].copy(), state[1].copy())
+def _lag(state: Arrays, events: Events) -> NullableColumn:
+    before = NullableColumn(state[0].copy(), state[1].copy())
     state[0][:], state[1][:] = events.values, events.known
     return before
 
 
-def _delta(state: Arrays, events: Events) -> Column:
-    made = Column(events.values - state[0], events.known & state[1])
+def _delta(state: Arrays, events: Events) -> NullableColumn:
+    made = NullableColumn(events.values - state[0], events.known & state[1])
     _replace(state, events.values, events.known)
     return made
 
@@ -172,20 +172,20 @@ def _number_end(numbers: Array) -> list[State]:
     return found
 
 
-def _row_number(state: Arrays, events: Events) -> Column:
+def _row_number(state: Arrays, events: Events) -> NullableColumn:
     np.add(state[0], 1, out=state[0])
-    return Column(state[0], events.known)
+    return NullableColumn(state[0], events.known)
 
 
-def _ordinal(state: Arrays, events: Events) -> Column:
-    made = Column(state[0].copy(), events.known)
+def _ordinal(state: Arrays, events: Events) -> NullableColumn:
+    made = NullableColumn(state[0].copy(), events.known)
     np.add(state[0], 1, out=state[0])
     return made
 
 
-def _count(state: Arrays, events: Events) -> Column:
+def _count(state: Arrays, events: Events) -> NullableColumn:
     np.add(state[0], events.known, out=state[0])
-    return Column(state[0], np.ones(len(state[0]), np.bool_))
+    return NullableColumn(state[0], np.ones(len(state[0]), np.bool_))
 
 
 # Other states.
@@ -196,11 +196,11 @@ def _avg_begin(states: Sequence[State], dtype: Any) -> Arrays:
     return np.array(totals, dtype), np.array(counts, np.int64)
 
 
-def _avg(state: Arrays, events: Events) -> Column:
+def _avg(state: Arrays, events: Events) -> NullableColumn:
     total, count = state
     np.copyto(total, total + events.values, where=events.known)
     np.add(count, events.known, out=count)
-    return Column(total / count, count > 0)
+    return NullableColumn(total / count, count > 0)
 
 
 def _avg_end(total: Array, count: Array) -> list[State]:
@@ -219,10 +219,12 @@ def _rate_begin(states: Sequence[State], dtype: Any) -> Arrays:
     return np.array(values, dtype), known, np.array(times, np.int64)
 
 
-def _rate(state: Arrays, events: Events) -> Column:
+def _rate(state: Arrays, events: Events) -> NullableColumn:
     before, begun, since = state
     passed = events.times - since
-    made = Column((events.values - before) * SECOND / passed, events.known & begun & (passed != 0))
+    made = NullableColumn(
+        (events.values - before) * SECOND / passed, events.known & begun & (passed != 0)
+    )
     np.copyto(since, events.times, where=events.known)
     _replace((before, begun), events.values, events.known)
     return made
@@ -244,7 +246,9 @@ def _punctuation_begin(states: Sequence[State], dtype: Any) -> Arrays:
     return tuple(np.array(column, np.int64) for column in zip(*states, strict=True))
 
 
-def _punctuation(state: Arrays, events: Events, size: int | None, age_us: int | None) -> Column:
+def _punctuation(
+    state: Arrays, events: Events, size: int | None, age_us: int | None
+) -> NullableColumn:
     number, count, began = state
     over = np.zeros(len(count), np.bool_)
     if size is not None:
@@ -254,7 +258,7 @@ def _punctuation(state: Arrays, events: Events, size: int | None, age_us: int | 
     _close(number, count, over)
     np.copyto(began, events.times, where=count == 0)
     np.add(count, 1, out=count)
-    made = Column(number.copy(), np.ones(len(number), np.bool_))
+    made = NullableColumn(number.copy(), np.ones(len(number), np.bool_))
     _close(number, count, events.values & events.known)
     return made
 

@@ -31,7 +31,7 @@ from headrace.pattern.evaluate import Closure, ExpressionCompiler, leaves
 from headrace.pattern.instructions import AssertFirst
 from headrace.pattern.output import MatchOutput
 from headrace.pattern.reach import reach
-from headrace.pattern.row_masks import Condition, masks_of
+from headrace.pattern.row_masks import VariableCondition, masks_of
 from headrace.pattern.search import Search, restored
 from headrace.pattern.selection import compile_selection
 from headrace.pattern.trail import Row, Trail, TrailSlots
@@ -46,7 +46,7 @@ class Matcher:
         self.columns = {column: i for i, column in enumerate(pattern.columns)}
         self.needs = TrailSlots(dict(pattern.subsets))
         self.always = 1  # bit 0, and the variables that take any row
-        self.tests: list[Condition] = []
+        self.tests: list[VariableCondition] = []
         bits: dict[str, int] = {}
         later: dict[str, Closure] = {}
         self.free = True  # no condition depends on the way to the row
@@ -86,7 +86,7 @@ class Matcher:
         self.free &= of_row
         if of_row and not _looks_ahead(condition):
             bits[name] = bit
-            self.tests.append(Condition(bit, scope.closure(condition), condition))
+            self.tests.append(VariableCondition(bit, scope.closure(condition), condition))
         else:
             later[name] = scope.closure(condition)
 

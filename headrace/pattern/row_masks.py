@@ -25,7 +25,7 @@ class NotColumns(Exception):
     """The values of an expression are not of one type that has columns."""
 
 
-class Column(NamedTuple):
+class RowValues(NamedTuple):
     values: Array
     known: Array  # not NULL
 
@@ -35,22 +35,22 @@ class RowColumns:
 
     def __init__(self, rows: Sequence[Row], lowers: Sequence[int]) -> None:
         self.rows, self.lowers = rows, np.array(lowers, np.int64)
-        self.cached: dict[int, Column] = {}
+        self.cached: dict[int, RowValues] = {}
 
-    def column(self, number: int, back: int) -> Column:
+    def column(self, number: int, back: int) -> RowValues:
         """The values of so many rows before each row, NULL where the key has none."""
         if number not in self.cached:
             self.cached[number] = _column([row[2][number] for row in self.rows])
         values, known = self.cached[number]
         if not back:
-            return Column(values, known)
+            return RowValues(values, known)
         begins = np.repeat(self.lowers, np.diff(self.lowers, append=len(self.rows)))
         at = np.arange(len(self.rows)) - back
         inside = at >= begins
-        return Column(values[at * inside], known[at * inside] & inside)
+        return RowValues(values[at * inside], known[at * inside] & inside)
 
 
-def _column(values: list[Any]) -> Column:
+def _column(values: list[Any]) -> RowValues:
     kinds = set(map(type, values))
     missing = type(None) in kinds
     found = [_TYPES.get(kind) for kind in kinds - {type(None)}]
@@ -59,10 +59,10 @@ def _column(values: list[Any]) -> Column:
     known = np.array([v is not None for v in values]) if missing else np.ones(len(values), np.bool_)
     if missing:
         values = [0 if value is None else value for value in values]
-    return Column(np.array(values, found[0] if found else np.bool_), known)
+    return RowValues(np.array(values, found[0] if found else np.bool_), known)
 
 
-class Condition(NamedTuple):
+class VariableCondition(NamedTuple):
     """The condition of a variable with a bit: as a closure, and as an expression."""
 
     bit: int
@@ -74,7 +74,7 @@ def masks_of(
     rows: Sequence[Row],
     lowers: Sequence[int],
     always: int,
-    conditions: Sequence[Condition],
+    conditions: Sequence[VariableCondition],
     columns: dict[str, int],
     trail: Trail,
 ) -> list[int]:
@@ -89,7 +89,9 @@ def masks_of(
     return found
 
 
-def _holds(condition: Condition, table: RowColumns, columns: dict[str, int], trail: Trail) -> Array:
+def _holds(
+    condition: VariableCondition, table: RowColumns, columns: dict[str, int], trail: Trail
+) -> Array:
     try:
         with np.errstate(all="ignore"):
             values, known = evaluate(condition.expression, table, columns)
@@ -110,7 +112,7 @@ def _asked(closure: Closure, table: RowColumns, trail: Trail) -> Array:
     return np.array(found, np.bool_)
 
 
-def evaluate(expression: Expression, table: RowColumns, columns: dict[str, int]) -> Column:
+def evaluate(expression: Expression, table: RowColumns, columns: dict[str, int]) -> RowValues:
     """The values of an expression of the row under test; NotColumns if it has none."""
     match expression:
         case Value(name, place):
@@ -123,26 +125,30 @@ def evaluate(expression: Expression, table: RowColumns, columns: dict[str, int])
     raise NotColumns
 
 
-def _constant(value: Any, count: int) -> Column:
+def _constant(value: Any, count: int) -> RowValues:
     if type(value) not in _TYPES:
         raise NotColumns
-    return Column(np.full(count, value, _TYPES[type(value)]), np.ones(count, np.bool_))
+    return RowValues(np.full(count, value, _TYPES[type(value)]), np.ones(count, np.bool_))
 
 
-def _comparing(compare: Callable[[Array, Array], Array]) -> Callable[[Column, Column], Column]:
-    def compared(x: Column, y: Column) -> Column:
+def _comparing(
+    compare: Callable[[Array, Array], Array],
+) -> Callable[[RowValues, RowValues], RowValues]:
+    def compared(x: RowValues, y: RowValues) -> RowValues:
         if x.values.dtype != y.values.dtype:
             raise NotColumns  # Python compares an integer and a double exactly
-        return Column(compare(x.values, y.values), x.known & y.known)
+        return RowValues(compare(x.values, y.values), x.known & y.known)
 
     return compared
 
 
-def _computing(compute: Callable[[Array, Array], Array]) -> Callable[[Column, Column], Column]:
-    def computed(x: Column, y: Column) -> Column:
+def _computing(
+    compute: Callable[[Array, Array], Array],
+) -> Callable[[RowValues, RowValues], RowValues]:
+    def computed(x: RowValues, y: RowValues) -> RowValues:
         if x.values.dtype != y.values.dtype or x.values.dtype == np.bool_:
             raise NotColumns
-        return Column(compute(x.values, y.values), x.known & y.known)
+        return RowValues(compute(x.values, y.values), x.known & y.known)
 
     return computed
 
@@ -162,25 +168,25 @@ def _at_most(x: Array, y: Array) -> Array:
     return found
 
 
-def _and(*parts: Column) -> Column:
+def _and(*parts: RowValues) -> RowValues:
     true = np.logical_and.reduce([part.values.astype(np.bool_) & part.known for part in parts])
     false = np.logical_or.reduce([~part.values.astype(np.bool_) & part.known for part in parts])
-    return Column(true, true | false)
+    return RowValues(true, true | false)
 
 
-def _or(*parts: Column) -> Column:
+def _or(*parts: RowValues) -> RowValues:
     return _not(_and(*map(_not, parts)))
 
 
-def _not(part: Column) -> Column:
-    return Column(~part.values.astype(np.bool_), part.known)
+def _not(part: RowValues) -> RowValues:
+    return RowValues(~part.values.astype(np.bool_), part.known)
 
 
-def _is_null(part: Column) -> Column:
-    return Column(~part.known, np.ones(len(part.known), np.bool_))
+def _is_null(part: RowValues) -> RowValues:
+    return RowValues(~part.known, np.ones(len(part.known), np.bool_))
 
 
-_FUNCTIONS: dict[str, Callable[..., Column]] = {
+_FUNCTIONS: dict[str, Callable[..., RowValues]] = {
     "and": _and,
     "or": _or,
     "not": _not,

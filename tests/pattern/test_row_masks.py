@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.core.pattern import Constant, Expression, FunctionCall, RowNavigation, Value
 from headrace.pattern.evaluate import ExpressionCompiler
-from headrace.pattern.row_masks import Condition, NotColumns, RowColumns, evaluate, masks_of
+from headrace.pattern.row_masks import NotColumns, RowColumns, VariableCondition, evaluate, masks_of
 from headrace.pattern.trail import Trail, TrailSlots
 
 COLUMNS = {"n": 0, "d": 1, "b": 2, "t": 3}
@@ -72,7 +72,9 @@ def rows_of(keys: list[list[Any]]) -> tuple[list[Any], list[int]]:
     return rows, lowers
 
 
-def by_closures(keys: list[list[Any]], conditions: list[Condition], trail: Trail) -> list[int]:
+def by_closures(
+    keys: list[list[Any]], conditions: list[VariableCondition], trail: Trail
+) -> list[int]:
     masks = []
     for key in keys:
         trail.rows, _ = rows_of([key])
@@ -86,7 +88,7 @@ def by_closures(keys: list[list[Any]], conditions: list[Condition], trail: Trail
 def test_masks_are_those_of_the_closures(keys: list[Any], expressions: list[Expression]) -> None:
     needs = TrailSlots({})
     scope, trail = ExpressionCompiler(COLUMNS, needs, "A"), Trail(needs, ["A"], COLUMNS)
-    conditions = [Condition(2 << n, scope.closure(e), e) for n, e in enumerate(expressions)]
+    conditions = [VariableCondition(2 << n, scope.closure(e), e) for n, e in enumerate(expressions)]
     rows, lowers = rows_of(keys)
     made = masks_of(rows, lowers, 1, conditions, COLUMNS, trail)
     assert made == by_closures(keys, conditions, trail)
@@ -109,6 +111,6 @@ def test_more_variables_than_a_word_has_bits_have_masks() -> None:
     needs = TrailSlots({})
     scope, trail = ExpressionCompiler(COLUMNS, needs, "A"), Trail(needs, ["A"], COLUMNS)
     positive = call(">", Value("n", RowNavigation()), Constant(0))
-    conditions = [Condition(2 << n, scope.closure(positive), positive) for n in range(100)]
+    conditions = [VariableCondition(2 << n, scope.closure(positive), positive) for n in range(100)]
     rows, lowers = rows_of([[(1, None, None, None), (-1, None, None, None)]])
     assert masks_of(rows, lowers, 1, conditions, COLUMNS, trail) == [2**101 - 1, 1]
