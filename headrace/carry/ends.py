@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from headrace.core.event import CUT, DISORDERED, KEY, SEQ, STATE, TIME, TIMER
 
 COLUMNS = (KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT)
+KeyEnd = tuple[str, int, int, bytes, int | None, bool, int | None]
 
 
 class KeyEndRows:
     """Rows that end keys, collected as columns."""
 
     def __init__(self) -> None:
-        self.rows: list[tuple[str, int, int, bytes, int | None, bool, int | None]] = []
+        self.rows: list[KeyEnd] = []
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -28,6 +31,9 @@ class KeyEndRows:
         cut: int | None,
     ) -> None:
         self.rows.append((key, *last, state, timer, disordered, cut))
+
+    def extend(self, rows: Iterable[KeyEnd]) -> None:
+        self.rows += rows
 
     def batch(self, schema: pa.Schema) -> pa.RecordBatch:
         values = zip(*self.rows, strict=True) if self.rows else ([] for _ in COLUMNS)

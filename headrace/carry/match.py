@@ -12,23 +12,31 @@ events are not searched. tests/carry/test_match.py checks that a fold may be cut
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from headrace.carry.collector import collector_paused
+from headrace.carry.decimals import with_decimals
 from headrace.carry.ends import KeyEndRows
 from headrace.carry.process import PLACE, ROWS_MAX, Marks
+from headrace.carry.python_values import python_list
 from headrace.carry.runs import runs
 from headrace.compile.plan import MatchPlan
 from headrace.core.event import ARRIVED_AT, CUT, KEY, SEQ, STATE, TIME
 from headrace.core.pattern import SET_ASIDE, Pattern, Threshold
 from headrace.pattern.matcher import Matcher
+from headrace.pattern.search import restored
 from headrace.pattern.threshold import ThresholdMatcher
 
 NOTHING = b""  # the state of a key for which nothing is kept
 _BIGINT = 1 << 63
+_time = itemgetter(0)
 Row = tuple[int, Any, tuple[Any, ...]]  # time, (seq, place), values
 
 
@@ -50,8 +58,33 @@ def match(
     yield from matching.end()
 
 
+@dataclass(slots=True)
+class _Key:
+    """A key's rows in the fold, each with the group that it came in, and the state before them."""
+
+    name: str
+    state: bytes | None = None
+    state_at: tuple[int, int] = (0, 0)
+    rows: list[Row] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _KeySearch:
+    """The search of a key: its state, the rows in that, and the rows to be taken, in order; `late`:
+    one of these belongs before the watermark of an earlier group.
+    """
+
+    key: _Key
+    searched: Any
+    known: list[Row]
+    rows: list[Row]
+    late: bool
+    disordered: bool
+
+
 class _Matching:
-    """A single pass through sorted rows; it holds the rows of the key it is at."""
+    """A single pass through sorted rows. More rows of the last key may come: it is open."""
 
     def __init__(
         self,
@@ -68,70 +101,113 @@ class _Matching:
         self.passed = [order[name] for name, _ in plan.passed]
         self.outputs: list[tuple[Any, ...]] = []
         self.ends = KeyEndRows()
-        self.key: str | None = None
-        self.state: bytes | None = None
-        self.state_at = (0, 0)
-        self.rows: list[Row] = []
-        self.cuts: list[int] = []
+        self.keys: list[_Key] = []
+        self.decimals: list[int] = []  # the pattern's columns of that type
 
     def take(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        moments = batch[ARRIVED_AT].cast(pa.int64()).to_pylist()
-        place = [moments if name == ARRIVED_AT else batch[name].to_pylist() for name in PLACE]
-        values = [batch[name].to_pylist() for name in self.plan.pattern.columns]
-        times, states, cuts = (batch[name].to_pylist() for name in (TIME, STATE, CUT))
-        places = list(zip(batch[SEQ].to_pylist(), *place, strict=True))
-        tuples = zip(*values, strict=True) if values else (() for _ in times)
-        rows = list(zip(times, places, tuples, strict=True))
-        for key, lower, upper in runs(batch[KEY]):
-            if key != self.key:
-                self.end_key()
-                self.key, self.state, self.rows, self.cuts = key, None, [], []
-            if states[lower] is not None:
-                self.state, self.state_at = states[lower], (times[lower], places[lower][0])
-                lower += 1
-            self.rows += rows[lower:upper]
-            self.cuts += cuts[lower:upper]
-            if len(self.outputs) >= ROWS_MAX:
-                yield self.given()
+        with collector_paused():
+            self.read(batch)
+            complete, self.keys = self.keys[:-1], self.keys[-1:]
+            prepared = self.prepared(complete)
+            more = self.search(prepared)
+        while more:
+            yield self.given()
+            more = self.search(prepared)
         if len(self.ends) >= ROWS_MAX:
             yield self.ends.batch(self.schema)
             self.ends = KeyEndRows()
 
-    def end_key(self) -> None:
-        if self.key is None:
-            return
-        rows, cuts, disordered = self.placed()
-        if self.state == SET_ASIDE:
+    def read(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch to those of their keys."""
+        types = [batch.schema.field(name).type for name in self.plan.pattern.columns]
+        self.decimals = [n for n, type in enumerate(types) if pa.types.is_decimal(type)]
+        moments = python_list(batch[ARRIVED_AT].cast(pa.int64()))
+        place = [moments if name == ARRIVED_AT else python_list(batch[name]) for name in PLACE]
+        values = [python_list(batch[name]) for name in self.plan.pattern.columns]
+        times, states, cuts = (python_list(batch[name]) for name in (TIME, STATE, CUT))
+        places = list(zip(python_list(batch[SEQ]), *place, strict=True))
+        tuples = zip(*values, strict=True) if values else (() for _ in times)
+        rows = list(zip(times, places, tuples, strict=True))
+        for name, lower, upper in runs(batch[KEY]):
+            if not self.keys or name != self.keys[-1].name:
+                self.keys.append(_Key(name))
+            key = self.keys[-1]
+            if states[lower] is not None:
+                key.state, key.state_at = states[lower], (times[lower], places[lower][0])
+                lower += 1
+            key.rows += rows[lower:upper]
+            key.cuts += cuts[lower:upper]
+
+    def prepared(self, keys: Sequence[_Key]) -> Iterator[tuple[_KeySearch, list[int]]]:
+        """Keys of which all rows are there, with their masks, computed for all of them at once."""
+        searches = [found for key in keys if (found := self.key_search(key))]
+        rows, lowers = list[Row](), list[int]()
+        for each in searches:
+            lowers.append(len(rows))
+            rows += each.known
+            rows += each.rows
+        masks = self.matcher.masks(rows, lowers)
+        uppers = [*lowers[1:], len(rows)]
+        return zip(searches, map(masks.__getitem__, map(slice, lowers, uppers)), strict=True)
+
+    def search(self, prepared: Iterator[tuple[_KeySearch, list[int]]]) -> bool:
+        """Search until there are many matches, or all keys were searched."""
+        with collector_paused():
+            for each, masks in prepared:
+                self.search_key(each, masks)
+                if len(self.outputs) >= ROWS_MAX:
+                    return True
+        return False
+
+    def key_search(self, key: _Key) -> _KeySearch | None:
+        rows, cuts, disordered = self.placed(key)
+        if key.state == SET_ASIDE:
             if disordered:  # only a search of all rows shows whether it would exceed its steps
-                self.ends.add(self.key, self.state_at, SET_ASIDE, None, disordered, None)
-            return
-        search, waiting = self.resumed()
+                self.ends.add(key.name, key.state_at, SET_ASIDE, None, disordered, None)
+            return None
         late = self.late(rows, cuts)
-        marks = self.marks[-1:] if late else self.marks
+        if not key.state:
+            return _KeySearch(key, None, [], rows, late, disordered)
+        searched, waiting = msgspec.msgpack.decode(key.state)
+        if self.decimals:
+            searched, waiting = self.with_decimals(searched, waiting)
+        waiting = [restored(row) for row in waiting]
+        rows = sorted([*waiting, *rows]) if waiting and rows else (waiting or rows)
+        return _KeySearch(key, searched, self.matcher.rows_in(searched), rows, late, disordered)
+
+    def search_key(self, each: _KeySearch, masks: list[int]) -> None:
+        known, rows, taken = len(each.known), each.rows, 0
+        search = self.matcher.resume(each.searched, masks[:known])
+        # On-time rows that are ripe in a group have come in it or before it.
+        marks = self.marks[-1:] if each.late else self.marks
         for group, mark_us in marks:
-            came = rows if late else [r for r, cut in zip(rows, cuts, strict=True) if cut == group]
-            waiting = sorted([*waiting, *came]) if waiting and came else (waiting or came)
-            ripe = self.ripe(waiting, mark_us)
-            search.take(waiting[:ripe])
-            waiting = waiting[ripe:]
+            ripe = self.ripe(rows, mark_us)
+            search.take(rows[taken:ripe], masks[known + taken : known + ripe])
+            taken = ripe
             for given in search.matches(mark_us, self.ended):
                 self.give(given, group)
-        self.keep(search, waiting, disordered, marks[-1][0] if late else None)
+        self.keep(each, search, rows[taken:], marks[-1][0] if each.late else None)
 
-    def resumed(self) -> tuple[Any, list[Row]]:
-        if not self.state:
-            return self.matcher.begin(), []
-        searched, waiting = msgspec.msgpack.decode(self.state)
-        rows = [(time, tuple(place), tuple(values)) for time, place, values in waiting]
-        search = self.matcher.begin() if searched is None else self.matcher.resume(searched)
-        return search, rows
+    def with_decimals(self, searched: Any, waiting: list[Any]) -> tuple[Any, list[Any]]:
+        """A state in which the values of decimal columns are decimals again."""
+        pattern, rows = self.plan.pattern, list(waiting)
+        if isinstance(pattern, Pattern):
+            rows += searched[0] if searched else []
+        elif (
+            searched and pattern.counted and pattern.columns.index(pattern.counted) in self.decimals
+        ):
+            searched = [(with_decimals(value), time) for value, time in searched]
+        for _, _, values in rows:
+            for column in self.decimals:
+                values[column] = with_decimals(values[column])
+        return searched, waiting
 
-    def placed(self) -> tuple[list[Row], list[int], bool]:
+    def placed(self, key: _Key) -> tuple[list[Row], list[int], bool]:
         """The rows that have a place in what is still to be searched, and whether one has none."""
         since = self.since_us
-        if since is None or not self.rows or self.rows[0][0] >= since:
-            return self.rows, self.cuts, False
-        pairs = [pair for pair in zip(self.rows, self.cuts, strict=True) if pair[0][0] >= since]
+        if since is None or not key.rows or key.rows[0][0] >= since:
+            return key.rows, key.cuts, False
+        pairs = [pair for pair in zip(key.rows, key.cuts, strict=True) if pair[0][0] >= since]
         return [row for row, _ in pairs], [cut for _, cut in pairs], True
 
     def late(self, rows: list[Row], cuts: list[int]) -> bool:
@@ -150,33 +226,34 @@ class _Matching:
             return len(rows)
         if mark_us is None:
             return 0
-        if rows and rows[-1][0] < mark_us:
-            return len(rows)
-        return next((n for n, row in enumerate(rows) if row[0] >= mark_us), len(rows))
+        return bisect_left(rows, mark_us, key=_time)
 
     def give(self, given: Any, group: int) -> None:
         time, (_, *place), values = given.row
         passed = [values[n] for n in self.passed]
         self.outputs.append((*passed, *given.measures, *place, group, time))
 
-    def keep(self, search: Any, waiting: list[Row], disordered: bool, cut: int | None) -> None:
+    def keep(self, each: _KeySearch, search: Any, waiting: list[Row], cut: int | None) -> None:
         """Output the key's state, if it has one, had one, or is out of order."""
-        assert self.key is not None
+        key, disordered = each.key, each.disordered
         if search.given_up is not None:
             time, (seq, *_), _ = search.given_up
-            self.ends.add(self.key, (time, seq), SET_ASIDE, None, disordered, cut)
+            self.ends.add(key.name, (time, seq), SET_ASIDE, None, disordered, cut)
             return
         searched = search.state()
         empty = searched is None and not waiting
-        if empty and not self.state and not disordered and cut is None:
+        if empty and not key.state and not disordered and cut is None:
             return
         state = NOTHING if empty else msgspec.msgpack.encode([searched, waiting])
         dues = [search.due_us(), waiting[0][0] + 1 if waiting else None]
         timer = min((due for due in dues if due is not None), default=None)
-        self.ends.add(self.key, (0, 0), state, timer, disordered, cut)
+        self.ends.add(key.name, (0, 0), state, timer, disordered, cut)
 
     def end(self) -> Iterator[pa.RecordBatch]:
-        self.end_key()
+        with collector_paused():
+            prepared = self.prepared(self.keys)
+        while self.search(prepared):
+            yield self.given()
         if self.outputs:
             yield self.given()
         yield self.ends.batch(self.schema)

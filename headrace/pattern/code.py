@@ -9,6 +9,8 @@ on from there; bit 0 says that nothing is known. tests/pattern/test_matcher.py c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
 from headrace.pattern.evaluate import Closure
 from headrace.pattern.instructions import (
@@ -68,6 +70,7 @@ class Code:
         targets = {i for step in steps if isinstance(step, Fork) for i in step}
         self.needs = [self._need(program, i) if i in targets else 1 for i in range(len(steps))]
         self.starts = self._need(program, program.entry)
+        self.seconds = self._seconds(program)
 
     def _need(self, program: Program, at: int) -> int:
         """Bits of which a row must have one, or nothing can follow here."""
@@ -78,6 +81,17 @@ class Code:
             elif self.ops[i] != FORK:
                 return 1
         return need
+
+    def _seconds(self, program: Program) -> int:
+        """Bits of which the row after a match's first must have one; bit 0 if more may follow."""
+        if self.starts == 1 or self.tracks:
+            return 1  # steps are counted, so none may be left out
+        needs = [
+            self._need(program, self.nexts[i])
+            for i in program.before_taking(program.entry)
+            if self.ops[i] == TAKE
+        ]
+        return 1 if 1 in needs else reduce(or_, needs, 0)
 
     def holds(self, trail: Trail, pc: int, at: int) -> bool:
         """Is the row of one of the variables that have no bit?"""

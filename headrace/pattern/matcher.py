@@ -13,6 +13,7 @@ tests/pattern/test_cuts.py checks this.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -30,7 +31,8 @@ from headrace.pattern.evaluate import Closure, ExpressionCompiler, leaves
 from headrace.pattern.instructions import AssertFirst
 from headrace.pattern.output import MatchOutput
 from headrace.pattern.reach import reach
-from headrace.pattern.search import Search
+from headrace.pattern.row_masks import VariableCondition, masks_of
+from headrace.pattern.search import Search, restored
 from headrace.pattern.selection import compile_selection
 from headrace.pattern.trail import Row, Trail, TrailSlots
 
@@ -44,8 +46,7 @@ class Matcher:
         self.columns = {column: i for i, column in enumerate(pattern.columns)}
         self.needs = TrailSlots(dict(pattern.subsets))
         self.always = 1  # bit 0, and the variables that take any row
-        self.flags: list[tuple[int, int]] = []  # column, bit: the column is the condition
-        self.tests: list[tuple[Closure, int]] = []
+        self.tests: list[VariableCondition] = []
         bits: dict[str, int] = {}
         later: dict[str, Closure] = {}
         self.free = True  # no condition depends on the way to the row
@@ -85,10 +86,7 @@ class Matcher:
         self.free &= of_row
         if of_row and not _looks_ahead(condition):
             bits[name] = bit
-            if isinstance(condition, Value) and condition.place.shift == 0:
-                self.flags.append((self.columns[condition.column], bit))
-            else:
-                self.tests.append((scope.closure(condition), bit))
+            self.tests.append(VariableCondition(bit, scope.closure(condition), condition))
         else:
             later[name] = scope.closure(condition)
 
@@ -96,27 +94,21 @@ class Matcher:
         """The search of a new key."""
         return Search(self)
 
-    def resume(self, state: Any) -> Search:
-        """The search whose state this is; None: a new one."""
-        return Search(self, state)
+    def resume(self, state: Any, masks: Sequence[int] | None = None) -> Search:
+        """The search whose state this is; None: a new one. `masks` are those of its rows."""
+        return Search(self, state, masks)
 
-    def masks(self, rows: list[Row], since: int) -> list[int]:
-        """For each row from `since` on, the variables that can take it and have bits."""
-        flags, tests, trail = self.flags, self.tests, self.trail
-        trail.rows = rows
-        masks = []
-        for at in range(since, len(rows)):
-            mask, values = self.always, rows[at][2]
-            for column, bit in flags:
-                if values[column]:
-                    mask |= bit
-            if tests:
-                trail.at = at
-                for test, bit in tests:
-                    if test(trail):
-                        mask |= bit
-            masks.append(mask)
-        return masks
+    def rows_in(self, state: Any) -> list[Row]:
+        """The rows that a state has."""
+        return [] if state is None else [restored(row) for row in state[0]]
+
+    def masks(self, rows: Sequence[Row], lowers: Sequence[int] = (0,)) -> list[int]:
+        """For each row, the variables that can take it and have bits. The rows are of several keys,
+        of which each begins at one of `lowers`.
+        """
+        if not rows:
+            return []
+        return masks_of(rows, lowers, self.always, self.tests, self.columns, self.trail)
 
 
 def _looks_ahead(condition: Expression) -> bool:

@@ -71,7 +71,7 @@ class MatchOutput:
         number: int,
         ended: bool,
     ) -> None:
-        for trail in (self.whole, self.now):
+        for trail in (self.whole,) if self.mode is RowsPerMatch.ONE else (self.whole, self.now):
             trail.begin(rows, number, ended)
             if self.identifies:
                 trail.identity = match_id([rows[at][1] for at in path or [start]], labels)

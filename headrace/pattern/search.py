@@ -29,7 +29,9 @@ STEPS_BACK = 100  # of the steps of a key, an attempt gives back one of so many
 class Search:
     """Made by a matcher. A row is (time, place, values); a place is one value or a flat tuple."""
 
-    def __init__(self, matcher: Matcher, state: Any = None) -> None:
+    def __init__(
+        self, matcher: Matcher, state: Any = None, masks: Sequence[int] | None = None
+    ) -> None:
         self.matcher = matcher
         self.rows: list[Row] = []
         self.masks: list[int] = []
@@ -46,14 +48,14 @@ class Search:
             rows, self.start, self.whole, self.number, self.given, waits, self.due, taken, spent = (
                 state
             )
-            self.take([_restored(row) for row in rows])
+            self.take([restored(row) for row in rows], masks)
             self.waits, self.taken, self.steps = waits, set(taken), self.steps - spent
 
-    def take(self, rows: Sequence[Row]) -> None:
-        """Rows that have become ripe, in order."""
+    def take(self, rows: Sequence[Row], masks: Sequence[int] | None = None) -> None:
+        """Rows that have become ripe, in order, and their masks if these are known."""
         before = len(self.rows)
         self.rows += rows
-        self.masks += self.matcher.masks(self.rows, before)
+        self.masks += self.matcher.masks(self.rows)[before:] if masks is None else masks
         if rows:
             self.waits = False
 
@@ -63,7 +65,7 @@ class Search:
         if self.waits and not ended and not self._is_due(mark_us):
             return given
         self.waits = False
-        while not self.waits and self.given_up is None and self._at_start(given):
+        while not self.waits and self.given_up is None and self._at_start(mark_us, ended, given):
             self._attempt(mark_us, ended, given)
         self._let_go()
         return given
@@ -88,26 +90,36 @@ class Search:
     def _is_due(self, mark_us: int | None) -> bool:
         return self.due is not None and mark_us is not None and mark_us >= self.due
 
-    def _at_start(self, given: list[OutputRow]) -> bool:
+    def _at_start(self, mark_us: int | None, ended: bool, given: list[OutputRow]) -> bool:
         """Go to the next row with which a match can begin; there may be none."""
-        at, end, masks, starts = self.start, len(self.rows), self.masks, self.matcher.code.starts
-        while at < end and not masks[at] & starts:
+        at, end, masks, code = self.start, len(self.rows), self.masks, self.matcher.code
+        starts, seconds = code.starts, code.seconds
+        while at < end and not (masks[at] & starts and (at + 1 == end or masks[at + 1] & seconds)):
             at += 1
+        if at + 1 == end and not seconds & 1 and not self._is_open(at, mark_us, ended):
+            at = end
         if at > self.start:
             self._go_to(at, given)
         return at < end
 
+    def _is_open(self, start: int, mark_us: int | None, ended: bool) -> bool:
+        """Whether a row may still come that can be in a match which begins at `start`."""
+        within_us = self.matcher.within_us
+        if ended or within_us is None or mark_us is None:
+            return not ended
+        return mark_us < self.rows[start][0] + within_us
+
     def _attempt(self, mark_us: int | None, ended: bool, given: list[OutputRow]) -> None:
         matcher, start, deadline = self.matcher, self.start, math.inf
-        open_ = not ended
         if matcher.within_us is not None:
             deadline = self.rows[start][0] + matcher.within_us
-            open_ = not ended and (mark_us is None or mark_us < deadline)
+        open_ = self._is_open(start, mark_us, ended)
         attempt = Attempt(
             self.rows, self.masks, start, deadline, open_, ended, self.whole, self.steps
         )
         found: list[FoundMatch] = []
-        matcher.trail.begin(self.rows, self.number - self.given + 1, ended)
+        if matcher.code.tracks:
+            matcher.trail.begin(self.rows, self.number - self.given + 1, ended)
         outcome, steps = run_attempt(matcher.code, matcher.trail, attempt, found)
         if not self._give(found, ended, given):
             outcome = Outcome.WAITS_FOR_ROW
@@ -173,7 +185,7 @@ class Search:
             self.taken = {at - count for at in self.taken}
 
 
-def _restored(row: Any) -> Row:
+def restored(row: Any) -> Row:
     """A row as it was before it was stored, where tuples became lists."""
     time, place, values = row
     return time, tuple(place) if type(place) is list else place, tuple(values)

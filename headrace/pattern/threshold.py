@@ -30,9 +30,20 @@ class ThresholdMatcher:
         self.threshold = threshold
 
     def begin(self) -> EventCountSearch | DistinctValueSearch:
-        return self.resume([])
+        return self.resume(None)
 
-    def resume(self, state: Any) -> EventCountSearch | DistinctValueSearch:
+    def rows_in(self, state: Any) -> list[Row]:
+        """The rows that a state has: none, as times and values are enough."""
+        return []
+
+    def masks(self, rows: Sequence[Row], lowers: Sequence[int]) -> list[int]:
+        """A threshold has no variables."""
+        return [0] * len(rows)
+
+    def resume(
+        self, state: Any, masks: Sequence[int] = ()
+    ) -> EventCountSearch | DistinctValueSearch:
+        state = state or []
         if self.threshold.counted is None:
             return EventCountSearch(self.threshold, list(state))
         return DistinctValueSearch(self.threshold, [tuple(pair) for pair in state])
@@ -48,7 +59,7 @@ class _Search:
         self.rows: Sequence[Row] = ()
         self.mark_us: int | None = None
 
-    def take(self, rows: Sequence[Row]) -> None:
+    def take(self, rows: Sequence[Row], masks: Sequence[int] = ()) -> None:
         self.rows = rows
 
     def newest_us(self) -> int | None:

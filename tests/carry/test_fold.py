@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.carry.fold import fold
+from headrace.carry.rounds import RUNS_MIN
 from headrace.compile.plan import StepPlan
 from headrace.core.event import CUT, DISORDERED, KEY, SEQ, STATE, TIME, TIMER
 
@@ -72,6 +73,26 @@ def test_a_fold_may_be_cut_anywhere(keys: list[str], cut: int, size: int) -> Non
     known = {row[KEY]: row[STATE] for row in [*states, *after]}
     assert known == {row[KEY]: row[STATE] for row in ends}
     assert not any(row[DISORDERED] for row in [*ends, *after])
+
+
+def test_many_keys_are_folded_each_by_itself() -> None:
+    """In rounds, as there are so many of them, where one alone is folded event by event."""
+    counts = {f"k{n:02}": n % 7 for n in range(2 * RUNS_MIN)} | {"k99": 40}
+    events = [
+        event(key, time, time, time * len(key) - 20)
+        for key, count in counts.items()
+        for time in range(count)
+    ]
+    for size in (1_000, 150, 33):
+        rows, ends = folded(events[::2], size=size)
+        more, after = folded(events[1::2], ends, size=size)
+        for key in counts:
+            mine = [e for e in events if e[KEY] == key]
+            one, begun = folded([e for e in events[::2] if e[KEY] == key])
+            two, state = folded([e for e in events[1::2] if e[KEY] == key], begun)
+            assert values([r for r in rows + more if r[KEY] == key]) == values(one + two)
+            assert [r for r in after if r[KEY] == key] == state
+            assert len(one) + len(two) == len(mine)
 
 
 def test_an_event_dated_before_its_keys_state_is_told() -> None:

@@ -4,11 +4,13 @@ which it was decided, and tells what came late.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +44,7 @@ from headrace.core.pattern import (
     Variable,
 )
 from headrace.core.pattern import Sequence as Steps
+from headrace.pattern.matcher import Matcher
 
 # a b+, of which the numbers are collected
 PLAN = MatchPlan(
@@ -112,11 +115,12 @@ def folded(
     states: Sequence[dict[str, Any]] = (),
     since_us: int | None = None,
     plan: MatchPlan = PLAN,
+    size: int = 2,
 ) -> tuple[list[tuple[int, list[int]]], Rows]:
     """The groups and numbers of the matches, and the states."""
     begun = [{name: row.get(name) for name in BEFORE.names} for row in states]
     rows = sorted([*begun, *events], key=lambda r: (r[KEY], r[STATE] is None, r[TIME], r[SEQ]))
-    batches = pa.Table.from_pylist(rows, BEFORE).to_batches(max_chunksize=2)
+    batches = pa.Table.from_pylist(rows, BEFORE).to_batches(max_chunksize=size)
     made = [r for b in match(batches, plan, marks, since_us, AFTER) for r in b.to_pylist()]
     found = [(row[CUT], row["m0"]) for row in made if row[STATE] is None]
     return found, [row for row in made if row[STATE] is not None]
@@ -158,6 +162,33 @@ def test_a_key_of_which_nothing_is_kept_any_more_says_so() -> None:
     assert found == [(0, [1, 2])]
     assert [state[STATE] for state in states] == [NOTHING]
     assert folded([event("c", 7), event("c", 8)], [(0, 9)]) == ([], [])
+
+
+def test_the_garbage_collector_is_paused_for_a_search_only() -> None:
+    seen = []
+    matcher = Matcher.masks
+
+    def noting(self: Matcher, *given: Any) -> list[int]:
+        seen.append(gc.isenabled())
+        return matcher(self, *given)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Matcher, "masks", noting)
+        folded([event("a", 1), event("b", 2), event("c", 3)], [(0, 9)])
+    assert not any(seen)
+    assert gc.isenabled()
+
+
+def test_keys_of_one_batch_are_searched_each_by_itself() -> None:
+    keys = {f"k{n:02}": "abcaabbbcab"[n % 3 :] for n in range(40)}
+    events = [
+        event(letter, time, key=key)
+        for key, letters in keys.items()
+        for time, letter in enumerate(letters, start=1)
+    ]
+    alone = [folded([e for e in events if e[KEY] == key], [(0, 100)])[0] for key in keys]
+    together, _ = folded(events, [(0, 100)], size=200)
+    assert together == [match for matches in alone for match in matches]
 
 
 letters = st.lists(st.sampled_from("abc"), min_size=1, max_size=20)

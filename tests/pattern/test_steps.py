@@ -105,6 +105,20 @@ def test_steps_spent_are_remembered_between_rounds() -> None:
     assert whole.given_up == search.given_up
 
 
+def test_an_attempt_that_ends_at_its_second_row_is_counted() -> None:
+    """It takes one step, and gives more back."""
+
+    def steps_left(more: int) -> float:
+        letters = "ac" + "a" * (11 + more)
+        search = Matcher(summed("A C (A | B)+ X", within=12)).begin()
+        search.take(lettered(letters, [1] * len(letters)))
+        search.matches(None, ended=True)
+        return search.steps
+
+    assert steps_left(2) < 10_000 - 3 * 99
+    assert steps_left(5) - steps_left(2) == 3 * (10_000 // 100 - 1)
+
+
 @settings(max_examples=examples(300))
 @given(
     seed=st.integers(),
