@@ -1,13 +1,17 @@
-"""Compiles a project with Spark's analyser, in a running session or in one of its own."""
+"""Compiles a project with Spark's analyser: in a running session, in one of its own, or, as far as
+that is enough, with what it said at an earlier start.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
+from headrace.compile.analyser import Analyser
 from headrace.compile.passes import compile_project
 from headrace.compile.plan import Plan
+from headrace.compile.recorded_analyser import RecordedAnalyser
 from headrace.define.actions import check_call, load_actions
 from headrace.define.definitions import RuleDefinition, WatchDefinition
 from headrace.define.functions import FunctionDefinition, load_functions
@@ -15,6 +19,7 @@ from headrace.define.layout import Layout
 from headrace.define.processors import ProcessorDefinition, load_processors
 from headrace.define.project import Project
 from headrace.ingest.connector import check_options
+from headrace.run.analysis_record import AnalysisRecord
 from headrace.serving.opening import open_store, store_exists
 
 
@@ -50,16 +55,40 @@ def check_calls(project: Project, notifiers: Iterable[RuleDefinition | WatchDefi
 
 def compile_with(spark: Any, project: Project) -> Plan:
     """Compile in a running session."""
-    from headrace.spark.added_definitions import check_added
+    functions = _checked(lambda: spark, project)
+    return compile_project(project, _analyser(spark, functions), processors_of(project))
+
+
+def compile_recorded(session: Callable[[], Any], project: Project) -> Plan:
+    """Compile with the analysis of earlier starts; `session` is called only for what is new."""
+    functions = _checked(session, project)
+    record = AnalysisRecord.of(project, functions)
+    analyser = RecordedAnalyser(
+        record.about, record.answers, lambda: _analyser(session(), functions)
+    )
+    plan = compile_project(project, analyser, processors_of(project))
+    record.replace(analyser.answers)
+    return plan
+
+
+def _checked(session: Callable[[], Any], project: Project) -> tuple[FunctionDefinition, ...]:
+    """Check a project; returns its functions."""
+    check_without_spark(project)
+    functions = functions_of(project)
+    if project.added:
+        from headrace.spark.added_definitions import check_added
+
+        check_added(session(), project, [function.name for function in functions])
+    return functions
+
+
+def _analyser(spark: Any, functions: tuple[FunctionDefinition, ...]) -> Analyser:
     from headrace.spark.analyse import SparkAnalyser
     from headrace.spark.functions import register_functions
 
-    check_without_spark(project)
-    functions = functions_of(project)
-    check_added(spark, project, [function.name for function in functions])
     analyser = SparkAnalyser(spark)
     register_functions(analyser.spark, functions)
-    return compile_project(project, analyser, processors_of(project))
+    return analyser
 
 
 def compile_in_spark(project: Project) -> Plan:

@@ -190,10 +190,10 @@ class Deployment:
         )
 
     def start(self) -> None:
-        """Start all parts, and speed."""
+        """Start speed, and all parts."""
+        self.start_speed()
         for part in self.parts:
             part.start()
-        self.start_speed()
 
     def start_speed(self) -> None:
         for pipeline in self.pipelines.values():

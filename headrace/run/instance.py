@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -44,7 +45,7 @@ from headrace.destination.protocol import DestinationContext
 from headrace.ingest.connector import SOURCES, Connector
 from headrace.ingest.intake import Receipt
 from headrace.run.added_definitions import with_rules, with_watches
-from headrace.run.compiling import check_without_spark, compile_with
+from headrace.run.compiling import check_without_spark, compile_recorded
 from headrace.run.deployment import Deployment, RunContext
 from headrace.run.health import FLOWING, HealthMonitor, disk_problems, with_health, with_problems
 from headrace.run.health import problems_of as problems_of_flow
@@ -98,6 +99,7 @@ class Instance(ProjectService):
         self.hub = Hub(self.store.db, project.settings.subscribe, opens, report=report)
         self.stream_intakes = StreamIntakes(project, self.lag_of, self.hub.broadcast.notify)
         self.spark: Any = None
+        self._starting: Future[Any] = Future()  # of Spark
         self.deployment: Deployment | None = None
         self.observatory = LiveObservatory(self, report)
         self.cache = self.observatory.cache
@@ -178,18 +180,24 @@ class Instance(ProjectService):
         """Start Spark, deploy the project, and build the first generation of every view; False if
         `stop` was set before all were built.
         """
+        self.reason = "Spark is starting, and the project is being compiled"
+        with ThreadPoolExecutor(1, "start of Spark") as pool:
+            self._starting = pool.submit(copy_context().run, self._start_spark)
+            plan = self._compile(self.project)
+            self._starting.result()
+        self.reason = "views are being built"
+        return self._deploy(plan, os_user(), stop)
+
+    def _start_spark(self) -> Any:
         from headrace.spark.session import start_session
 
-        self.reason, settings = "Spark is starting", self.project.settings
+        settings = self.project.settings
         with self.watchdog.step(_SPARK, "the start of Spark", settings.watchdog.compile_us):
             self.spark = start_session(
                 settings.spark, app_name=f"headrace-{settings.name}", work=self.layout.work("run")
             )
         self.report("engine", {"master": settings.spark.master})
-        self.reason = "the project is being compiled"
-        plan = self._compile(self.project)
-        self.reason = "views are being built"
-        return self._deploy(plan, os_user(), stop)
+        return self.spark
 
     def _compile(self, project: Project) -> Plan:
         """The plan of a project. Raises if it is not valid or a destination does not work with the
@@ -197,7 +205,7 @@ class Instance(ProjectService):
         """
         limit_us = project.settings.watchdog.compile_us
         with self.watchdog.step(_COMPILE, "the compilation of the project", limit_us):
-            plan = compile_with(self.spark, project)
+            plan = compile_recorded(self._starting.result, project)
         context = DestinationContext(project, self.submit)
         for route in routes_of(plan):
             route.destination.connect(context)

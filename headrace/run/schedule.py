@@ -36,6 +36,7 @@ from headrace.spark.jobs import POLL_S, BatchJobs
 TICK_S = 0.1
 STOP_WAIT_S = 2.0  # before `stop` cancels the running step
 TIDY_US = 60 * SECOND
+SPEED_FIRST_US = 30 * SECOND  # the longest that a start lets steps wait for speed
 _STEPS = {"archive": "the archive step", "batch": "the batch build", "tidy": "the cleanup"}
 
 
@@ -89,6 +90,8 @@ class Schedule:
         self._requests: list[RebuildRequest] = []  # not done yet
         self._lock = threading.Lock()
         self._steps = threading.Lock()  # held while steps run
+        self._awaited: dict[str, Position] = {}  # what speed commits first, by flow
+        self._awaited_until = 0
         self._times = _NextTimes(self.clock(), settings)
         self._worker = Worker("schedule", self._turn, self._stop, report)
 
@@ -97,7 +100,10 @@ class Schedule:
         return [*self._problems, *problems_of([self._worker])]
 
     def start(self) -> None:
-        self._times = _NextTimes(self.clock(), self.settings)
+        """Start the steps; the first wait until speed has committed what is in the logs now."""
+        now = self.clock()
+        self._times, self._awaited_until = _NextTimes(now, self.settings), now + SPEED_FIRST_US
+        self._awaited = {name: pipeline.end() for name, pipeline in self.pipelines.items()}
         self._worker.start()
 
     def stop(self) -> None:
@@ -151,12 +157,22 @@ class Schedule:
             self._jobs.join()
             self._joined = True
         # Does not block: a pause may last for hours, and `stop` must not wait for its end.
-        if self._steps.acquire(blocking=False):
+        if not self._speed_is_behind() and self._steps.acquire(blocking=False):
             try:
                 self._run_due()
             finally:
                 self._steps.release()
         return TICK_S
+
+    def _speed_is_behind(self) -> bool:
+        """Whether speed is still to commit the first events. A step would compete with it for
+        processors, and the promotion of a build would discard its epoch.
+        """
+        for name, end in list(self._awaited.items()):
+            pipeline = self.pipelines.get(name)
+            if pipeline is None or pipeline.has_committed(end):
+                del self._awaited[name]
+        return bool(self._awaited) and self.clock() < self._awaited_until
 
     def _run_due(self) -> None:
         """Run the steps that are due."""

@@ -89,7 +89,7 @@ def start_session(settings: SparkSettings, *, app_name: str, work: Path) -> Spar
     if SparkContext._active_spark_context is not None:
         raise EngineFailed("this process already has a Spark session", hint="stop it first.")
     work = work.resolve()
-    conf = session_conf(settings, work, _base())
+    conf = session_conf(settings, work, user_conf())
     _await_master(conf["spark.master"])
     _prepare(work, conf["spark.master"])
     gateway = _launch(conf | {"spark.app.name": app_name}, find_java(), work)
@@ -229,7 +229,7 @@ def _java_options(work: Path) -> str:
     return " ".join(map(shlex.quote, options))
 
 
-def _base() -> dict[str, str]:
+def user_conf() -> dict[str, str]:
     """The user's settings in spark-defaults.conf, or those of spark-submit if it started us."""
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         gateway = launch_gateway()

@@ -79,7 +79,8 @@ class EpochRunner:
         self._vectorised = vectorised
         self.between_epochs = threading.Lock()  # held while no epoch may run
         self.phases: deque[tuple[PositionRange, Phases]] = deque(maxlen=PHASES_KEPT)
-        self.warm = False  # whether the views have been run over no events
+        self.warm = False  # whether the views have been run
+        self._first = True  # whether no turn was tried before
         self._limit = min(FIRST_EVENTS, self.settings.epoch_events_max)
         self._numbers = count(1)
         self._taken: Position | None = None  # where the newest epoch ended
@@ -134,11 +135,15 @@ class EpochRunner:
         return max(0.0, self.settings.trigger_us / SECOND - (time.monotonic() - began))
 
     def _warm(self) -> None:
-        """Run the views over no events, so that Spark is warm for the first epoch."""
-        with self.between_epochs, self._guard():
-            state = self.store.stream(self.flow.name)
-            nothing = PositionRange(state.position, state.position)
-            self._compute(state, NextEpoch(nothing), self.clock())
+        """Commit the first epoch; if no event waits, or after a failure, run the views over none:
+        so Spark is warm, and events that cannot be computed do not keep a project from its start.
+        """
+        first, self._first = self._first, False
+        if not (first and self.step()):
+            with self.between_epochs, self._guard():
+                state = self.store.stream(self.flow.name)
+                nothing = PositionRange(state.position, state.position)
+                self._compute(state, NextEpoch(nothing), self.clock())
         self.warm = True
 
     # Epochs

@@ -398,6 +398,39 @@ def test_the_start_of_spark_is_watched(instance: Instance, monkeypatch: pytest.M
     assert suspects == ["the start of Spark"]
 
 
+def test_the_project_is_compiled_while_spark_starts(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled, done = threading.Event(), list[str]()
+
+    def start(*_: object, **__: object) -> None:
+        assert compiled.wait(10), "the compilation waits for Spark"
+        done.append("Spark has started")
+
+    def compile_(project: Project) -> Plan:
+        compiled.set()
+        return cast(Plan, instance.deployed())
+
+    monkeypatch.setattr("headrace.spark.session.start_session", start)
+    monkeypatch.setattr(instance, "_compile", compile_)
+    monkeypatch.setattr(instance, "_deploy", lambda *_: done.append("deployed"))
+    instance.start_engine(threading.Event())
+    assert done == ["Spark has started", "deployed"]
+
+
+def test_an_error_of_the_start_of_spark_ends_the_start(
+    instance: Instance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise EngineFailed("Spark could not start")
+
+    monkeypatch.setattr("headrace.spark.session.start_session", start)
+    monkeypatch.setattr(instance, "_compile", lambda project: instance.deployed())
+    monkeypatch.setattr(instance, "_deploy", lambda *_: pytest.fail("it is deployed"))
+    with pytest.raises(EngineFailed, match="Spark could not start"):
+        instance.start_engine(threading.Event())
+
+
 def test_a_step_that_hangs_is_a_problem_in_the_status(instance: Instance) -> None:
     with instance.watchdog.step(COMPILE, "the compilation of the project", -1):
         said = [one.message for one in instance.status().problems]

@@ -100,7 +100,9 @@ def test_what_ran_before_runs_again_when_a_redeploy_fails(
         instance.open()
         instance.state = "running"
         before = instance.deployed()
-        monkeypatch.setattr("headrace.run.instance.compile_with", lambda spark, project: before)
+        monkeypatch.setattr(
+            "headrace.run.instance.compile_recorded", lambda session, project: before
+        )
 
         def redeploy(context: Any, project: Project, *_: object) -> Any:
             done.append(sorted(project.rules))

@@ -22,7 +22,7 @@ from headrace.core.time import SECOND
 from headrace.core.watchdog import Watchdog
 from headrace.define.settings import ArchiveSettings, BatchSettings, Settings
 from headrace.run import schedule as module
-from headrace.run.schedule import TIDY_US, Schedule
+from headrace.run.schedule import SPEED_FIRST_US, TIDY_US, Schedule
 from headrace.serving.store import AuditResult
 
 SETTINGS = Settings(
@@ -144,6 +144,26 @@ def test_each_kind_of_work_is_done_when_it_is_due(bench: Bench) -> None:
     assert a.times("build") == bench.streams["b"].times("build") == 1
     bench.pass_s(TIDY_US / SECOND - 30)
     assert (a.times("tidy log a"), a.times("build")) == (1, 2)
+
+
+def test_the_first_steps_wait_until_speed_has_committed_what_the_start_found(bench: Bench) -> None:
+    a, b = bench.streams["a"], bench.streams["b"]
+    b.log = Position((9,))
+    bench.start()
+    bench.pass_s(6)
+    assert (a.asked, b.asked) == ([], []), "speed of b is to commit two events"
+    b.log, b.speed = Position((20,)), Position((9,))
+    bench.pass_s(0)
+    assert (a.asked, b.asked) == (["archive"], ["archive"]), "later events are not waited for"
+
+
+def test_the_first_steps_do_not_wait_for_speed_forever(bench: Bench) -> None:
+    bench.streams["a"].speed = Position((0,))
+    bench.start()
+    bench.pass_s(SPEED_FIRST_US / SECOND - 1)
+    assert bench.streams["b"].asked == []
+    bench.pass_s(1)
+    assert bench.streams["b"].asked[:1] == ["archive"]
 
 
 def test_no_step_is_done_while_they_are_paused(bench: Bench) -> None:
@@ -304,8 +324,8 @@ def test_a_rebuild_waits_until_speed_has_taken_all_that_was_acknowledged_before(
     bench: Bench,
 ) -> None:
     b = bench.streams["b"]
-    b.log = Position((9,))
     bench.start()
+    b.log = Position((9,))
     request = bench.schedule.rebuild("b", "pages")
     b.log = Position((12,))  # what comes later is not waited for
     bench.pass_s(5)

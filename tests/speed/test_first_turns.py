@@ -1,5 +1,5 @@
-"""The first turn of speed runs the views over no events, without Spark here: a few flows at a time,
-under the watchdog, and again until it succeeds.
+"""The first turn of speed commits what waits, or runs the views over no events; without Spark here.
+A few flows have theirs at a time, under the watchdog, and again until it succeeds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Starting(EpochRunner):
     def __init__(self, compute: Callable[[], object]) -> None:
         (flow,), store, self.computing = flows_of(plan_of()), SimpleNamespace(), compute
         store.stream = lambda name: STATE
-        self.watched = False
+        self.watched, self.waits = False, 0
         super().__init__(None, flow, (), store, SpeedSettings(), guard=self._watch)  # type: ignore[arg-type]
 
     @contextmanager
@@ -47,7 +47,8 @@ class Starting(EpochRunner):
         return self.computing()
 
     def step(self) -> bool:
-        return False
+        self.waits -= 1
+        return self.waits >= 0
 
 
 def test_speed_whose_first_turn_fails_is_not_warm_until_one_succeeds(
@@ -74,6 +75,31 @@ def test_speed_whose_first_turn_fails_is_not_warm_until_one_succeeds(
         module._first_turns.release()
     fails.clear()
     wait(lambda: runner.warm and runner.problem is None, 10)
+    runner.stop()
+
+
+def test_the_first_turn_of_speed_runs_the_views_over_no_events_only_if_none_waits() -> None:
+    for waits, empty in ((1, []), (0, [True])):
+        ran = list[bool]()
+        runner = Starting(lambda ran=ran: ran.append(True))  # type: ignore[misc]
+        runner.waits = waits
+        runner.start()
+        wait(lambda runner=runner: runner.warm, 10)  # type: ignore[misc]
+        runner.stop()
+        assert ran == empty
+
+
+def test_speed_whose_first_epoch_fails_is_warm_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "RETRY_MIN_S", 0.001)
+
+    def fail() -> bool:
+        raise ValueError("an event that no view takes")
+
+    runner = Starting(lambda: None)
+    runner.step = fail  # type: ignore[method-assign]
+    runner.start()
+    wait(lambda: runner.warm, 10)
+    assert runner.problem is not None
     runner.stop()
 
 
