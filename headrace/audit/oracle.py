@@ -50,11 +50,7 @@ def audit_view(
     if not final:
         return AuditResult(view.name, 0, 0, note="not compared: the answer is provisional")
     with closing(connect(plan, view, project.folder, functions)) as connection:
-        for stream, part in zip(
-            reached.plan.streams, reached.plan.positions(reached.position), strict=True
-        ):
-            register_stream(connection, stream, part, layout, shed)
-        if reason := _not_evaluated(connection, view, reached):
+        if reason := _not_evaluated(connection, view, reached, layout, shed):
             return AuditResult(view.name, 0, 0, note=f"not compared: {reason}")
         rows = unsettled(connection, view, answer.columns)
     found = compare(view, answer.rows(rows.answer), rows.expected)
@@ -64,13 +60,18 @@ def audit_view(
     return replace(found, note=note) if many else found
 
 
-def _not_evaluated(connection: Any, view: ViewPlan, reached: StreamState) -> str:
+def _not_evaluated(
+    connection: Any, view: ViewPlan, reached: StreamState, layout: Layout, shed: list[ShedEpoch]
+) -> str:
     """Evaluate DuckDB's rows of a view; why that is not possible, empty if it is."""
     import duckdb
 
-    time = reached.plan.streams[0].watermark
+    flow = reached.plan
+    watermark = flow.streams[0].watermark
     try:
-        sql = oracle_sql(view, time[0] if time else None, reached.reached.marks)
+        for stream, part in zip(flow.streams, flow.positions(reached.position), strict=True):
+            register_stream(connection, stream, part, layout, shed)
+        sql = oracle_sql(view, watermark[0] if watermark else None, reached.reached.marks)
         evaluate(connection, view, sql)
     except NotComparable as reason:
         return str(reason)

@@ -203,7 +203,7 @@ def import_files(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Import files into a stream on all cores, each once, also while the project runs."""
+    """Import the events of files on all cores, each once."""
     from headrace.cli import import_files as body
 
     folder, kind = find_project_folder(project), format.value if format else None

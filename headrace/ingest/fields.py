@@ -42,7 +42,7 @@ def field_reader(definition: StreamDefinition) -> FieldReader:
         for role, name in (("key", definition.key), ("id", definition.id))
         if name is not None
     }
-    if any(len(path.steps) > 1 for path in paths.values()):
+    if any(len(path.steps) > 1 for path in paths.values()) or len({*paths.values()}) < len(paths):
         return _path_reader(paths)
     names = {role: path.field for role, path in paths.items()}
     return _json_reader(names) if names else lambda records: ([], [])
@@ -71,8 +71,8 @@ def _json_reader(names: dict[str, str]) -> FieldReader:
 
     def read(records: Sequence[bytes]) -> Fields:
         try:
-            found = list(map(common.decode, records))
-        except _UNREADABLE:
+            found: list[Any] = list(map(common.decode, records))
+        except _UNREADABLE:  # one of them, so each is tried
             found = [read_one(record) for record in records]
         keys = [item.key for item in found] if "key" in names else []
         ids = [item.id for item in found] if "id" in names else []
@@ -82,7 +82,7 @@ def _json_reader(names: dict[str, str]) -> FieldReader:
 
 
 def _path_reader(paths: dict[str, JsonPath]) -> FieldReader:
-    """Record by record; one of the fields stands deeper than the others."""
+    """Record by record; one of the fields stands deeper than the others, or is both."""
     decoders = {
         field: msgspec.json.Decoder(
             msgspec.defstruct("Field", [("f", msgspec.Raw, _ABSENT)], rename={"f": field})

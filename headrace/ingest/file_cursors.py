@@ -51,6 +51,7 @@ class FileCursor(msgspec.Struct, frozen=True):
     crc: int = 0  # of its beginning and of its last bytes that were taken
     content: int = 0  # the crc of all bytes that were taken; of a packed file, of all that it has
     ended: bool = False  # all that this size had was taken
+    again: int = 0  # how often an import has begun it again, so that cursors of two readings differ
 
     @staticmethod
     def of(stat: os.stat_result) -> FileCursor:
@@ -74,7 +75,9 @@ class FileCursor(msgspec.Struct, frozen=True):
 
     def at(self, now: FileCursor) -> FileCursor:
         """The cursor at the same byte of the file as it is now."""
-        return msgspec.structs.replace(now, taken=self.taken, crc=self.crc, content=self.content)
+        taken, crc, content = self.taken, self.crc, self.content
+        replace = msgspec.structs.replace
+        return replace(now, taken=taken, crc=crc, content=content, again=self.again)
 
     def moved(self, file: BinaryIO, taken: int, packed: bool) -> FileCursor:
         """The cursor after more was taken."""
@@ -125,7 +128,9 @@ class FileCursors:
 
     def __init__(self, log: Path, end: Callable[[], Position]) -> None:
         self._log, self._end = log, end
-        self._cursors = dict(read_cursors(log).files)
+        saved = read_cursors(log)
+        self._cursors = dict(saved.files)
+        self._saved_end = Position.parse(saved.end) if saved.end else None
         self._saving = threading.Lock()
 
     def cursor(self, name: str) -> FileCursor | None:
@@ -157,12 +162,19 @@ class FileCursors:
             for name, cursor in moved.items():
                 self._cursors.pop(name, None)  # so that the newest is the last
                 self._cursors[name] = cursor
-            _write(self._log, SavedCursors(end=str(self._end()), files=self._cursors))
+            end = self._end()
+            _write(self._log, SavedCursors(end=str(end), files=self._cursors))
+            self._saved_end = end
 
+    def save_end(self) -> None:
+        """Save the end of the log, if it is another than when they were saved."""
+        if self._saved_end != self._end():
+            self.save({})
+
+    @property
     def saved_end(self) -> Position:
-        """The end of the log when they were saved last; its beginning if they never were."""
-        saved = read_cursors(self._log).end
-        return Position.parse(saved) if saved else Position.start(len(self._end().offsets))
+        """The end of the log when they were saved; its beginning if they never were."""
+        return self._saved_end or Position.start(len(self._end().offsets))
 
 
 def known_cursor(

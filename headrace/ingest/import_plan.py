@@ -76,7 +76,8 @@ def plan_file(
     with file.path.open("rb") as opened:
         now = FileCursor.of(os.fstat(opened.fileno()))
         if again:
-            return FilePlan(file, before, now)
+            times = 1 + before.again if before else 0
+            return FilePlan(file, before, msgspec.structs.replace(now, again=times))
         if known := known_cursor(cursors, file.name, now, opened, packed):
             if known.ended and known.size == now.size:
                 return FilePlan(file, before, None)

@@ -54,7 +54,7 @@ class Importer:
             part = read_part(path)
             self._check(part)
             self._intake.check_room(part.count)
-            self._intake.file_cursors.save({})  # the end of the log: the part is not before it
+            self._intake.file_cursors.save_end()  # the end of the log: the part is not before it
             path.replace(self._folder / _BEGUN)
             sync(self._folder)
             failpoint("import.begun")
@@ -91,7 +91,7 @@ class Importer:
 
     def _appended(self, part: ImportPart) -> Iterator[int]:
         """The numbers of the blocks that are in the log already."""
-        reader, saved = open_reader(self._intake.address), self._intake.file_cursors.saved_end()
+        reader, saved = open_reader(self._intake.address), self._intake.file_cursors.saved_end
         logged = Counter[tuple[int, int, int]]()
         for partition in {block.partition for block in part.blocks}:
             first = max(reader.start().offsets[partition], saved.offsets[partition])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,11 @@ import pytest
 from typer.testing import Result
 
 from headrace.core.errors import Unavailable
+from headrace.core.problems import Problems
+from headrace.define.project import load_project
+from headrace.ingest.files import FileConnector
 from headrace.run.offline import Offline
+from headrace.run.stream_intakes import StreamIntakes
 
 from .conftest import document
 from .test_send import events, logged
@@ -78,3 +83,22 @@ def test_what_cannot_be_imported_is_refused(shop: Path, call: Callable[..., Resu
     assert refused("click", "events.ndjson") == "there is no stream 'click'"
     assert refused("clicks", "gone.ndjson") == "there is no file gone.ndjson"
     assert refused("clicks", ".").startswith(". cannot be read: ")
+
+
+def test_a_stream_that_takes_files_itself_recognizes_those_that_were_imported(
+    shop: Path, call: Callable[..., Result]
+) -> None:
+    (shop / "more.sql").write_text(
+        "CREATE STREAM beats (host STRING) WITH (source = 'files', path = 'inbox/*');"
+    )
+    (shop / "inbox").mkdir()
+    (shop / "inbox" / "a.ndjson").write_text('{"host": "a"}\n{"host": "b"}\n')
+    assert document(call("import", "beats", "inbox/a.ndjson", "--json"))["accepted"] == 2
+    (shop / "inbox" / "b.ndjson").write_text('{"host": "c"}\n')
+    intakes = StreamIntakes(load_project(shop))
+    intake = intakes.intake("beats")
+    connector = FileConnector(intake.definition, intake, shop, Problems("source"))
+    for _ in range(2):  # a file is taken when it was still between two scans
+        connector.scan(threading.Event())
+    assert sum(intake.end().offsets) == 3
+    intakes.close()

@@ -124,3 +124,10 @@ def test_a_csv_stream_without_its_id_among_the_columns_is_refused() -> None:
         "  hint: available columns: user, ts, ms.\n"
         "  at shop.sql:3"
     )
+
+
+def test_one_field_may_be_the_key_and_the_id() -> None:
+    values = ('"ada"', "7", "1.50", "true", "null", "[1]", "99999999999999999999", "half", '"a')
+    records = [b'{"user":%s}' % value.encode() for value in values]
+    alone, _ = field_reader(stream(key="user"))(records)
+    assert field_reader(stream(key="user", id="user"))(records) == (alone, alone)

@@ -20,7 +20,7 @@ from headrace.ingest.sent_files import SentFile
 from .bulk import import_into
 from .conftest import Bench
 
-LINES = [b'{"user":"u%d"}\n' % n for n in range(40)]
+LINES = [b'{"event_id":%d,"user":"u%d"}\n' % (n, n) for n in range(40)]
 
 
 def accepted(bench: Bench, *paths: Path, again: bool = False) -> int:
@@ -88,7 +88,7 @@ def test_small_files_share_a_task_and_large_ones_are_cut_where_a_line_ends(
     for n, path in enumerate(small):
         path.write_bytes(LINES[n])
     files = [ImportFile(path.name, path, "ndjson") for path in (*small, file)]
-    tasks = list(tasks_of(plan_files(files, bench.opened.address), 100))
+    tasks = list(tasks_of(plan_files(files, bench.opened.address), 200))
     assert [[piece.name for piece in task] for task in tasks] == [
         ["0.ndjson", "1.ndjson", "2.ndjson"], *[["a.ndjson"]] * 3,
     ]  # fmt: skip
@@ -97,15 +97,14 @@ def test_small_files_share_a_task_and_large_ones_are_cut_where_a_line_ends(
     assert all(file.read_bytes()[end - 1 : end] == b"\n" for end in ends)
 
 
-def staged(intake: Intake, *files: Path) -> list[str]:
-    """The names of the parts of files, one each, all read from the saved cursors."""
+def staged(intake: Intake, file: Path, *, again: bool = False) -> list[str]:
+    """The name of the one part of a small file, read from the saved cursors."""
     folder = import_folder(intake.folder)
     folder.mkdir(exist_ok=True)
     key = hash_key(intake.folder / "ids") if intake.definition.id else None
     packer = Packer(PackSpec(intake.definition, 2, 1_000, folder, key))
-    plans = plan_files([ImportFile(path.name, path, "ndjson") for path in files], intake.address)
-    tasks = [task for plan in plans for task in tasks_of([plan], 10_000)]
-    return [part.name for task in tasks for part in packer.pack(task)]
+    plans = plan_files([ImportFile(file.name, file, "ndjson")], intake.address, again=again)
+    return [part.name for task in tasks_of(plans, 10_000) for part in packer.pack(task)]
 
 
 def test_a_part_that_was_read_from_an_older_cursor_is_refused(bench: Bench, file: Path) -> None:
@@ -120,7 +119,18 @@ def test_a_part_that_was_read_from_an_older_cursor_is_refused(bench: Bench, file
     assert len(bench.records()) == 20
 
 
-@pytest.mark.parametrize("id", [None, "user"])
+def test_a_file_that_is_begun_again_is_not_taken_for_one_that_was_taken(
+    bench: Bench, file: Path
+) -> None:
+    intake = bench.intake(key="user")
+    Importer(intake).take(*staged(intake, file))
+    [name] = staged(intake, file, again=True)
+    (import_folder(intake.folder) / name).rename(import_folder(intake.folder) / "begun")
+    Importer(bench.intake(key="user")).recover()
+    assert len(bench.records()) == 40
+
+
+@pytest.mark.parametrize("id", [None, "event_id"])
 def test_blocks_that_the_log_has_of_a_part_are_not_appended_again(
     bench: Bench, file: Path, id: str | None
 ) -> None:
@@ -129,7 +139,7 @@ def test_blocks_that_the_log_has_of_a_part_are_not_appended_again(
     [name] = staged(intake, file)
     part = (import_folder(intake.folder) / name).rename(import_folder(intake.folder) / "begun")
     one, other = read_part(part).blocks
-    intake.file_cursors.save({})
+    intake.file_cursors.save_end()
     bench.topic.append_packed(one.partition, one.packed, bytes(len(one.packed))).result()
     intake = bench.intake(key="user", id=id)  # as after a kill
     sent = other.packed.body.splitlines()

@@ -18,6 +18,7 @@ from headrace.core.errors import (
 from headrace.core.event import EventStatus
 from headrace.core.position import Interval, Position
 from headrace.core.version import __version__
+from headrace.log.block import PackedRecords
 from headrace.log.embedded.files import Files
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.log.embedded.segment import list_segments
@@ -36,6 +37,18 @@ def test_events_come_back_in_order_with_their_statuses(open_topic: OpenTopic) ->
     assert [r for b in blocks for r in b.records()] == [b"a", b"b\n", b"", b"d"]
     assert [s for b in blocks for s in b.statuses.tolist()] == [0, 1, 2, 0]
     assert topic.end() == EmbeddedReader(topic.path).end() == Position((0, 4))
+
+
+def test_packed_records_are_a_block_of_their_own_between_others(open_topic: OpenTopic) -> None:
+    topic = open_topic(1)
+    packed = PackedRecords.of([b"c", b"d\n"], imported=True)
+    futures = [topic.append(0, [record], bytes(1)) for record in (b"a", b"b")]
+    futures += [topic.append_packed(0, packed, b"\0\1"), topic.append(0, [b"e"], bytes(1))]
+    assert [future.result().upper for future in futures] == [1, 2, 4, 5]
+    blocks = list(EmbeddedReader(topic.path).blocks(0, Interval(0, 5)))
+    assert [r for b in blocks for r in b.records()] == [b"a", b"b", b"c", b"d\n", b"e"]
+    [own] = [block for block in blocks if block.imported]
+    assert (own.first_offset, own.statuses.tolist()) == (2, [0, 1])
 
 
 def test_an_append_of_nothing_gets_an_empty_interval(open_topic: OpenTopic) -> None:

@@ -16,6 +16,8 @@ from headrace.define.project import load_project
 from headrace.log.embedded.reader import EmbeddedReader
 from headrace.run.instance import Instance
 
+pytestmark = pytest.mark.process
+
 LINES = [b'{"n": %d, "id": "n%d"}\n' % (n, n % 30) for n in range(60)]
 
 
