@@ -18,7 +18,7 @@ from bench.epochs import HIDDEN, START_US, Epochs, write_typed
 from bench.flink_sides import FLINK, run_flink_job
 from bench.until_idle import run_until_idle, store_of
 from headrace.serving.read import Reader
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 
 KEYS, EPOCH_EVENTS = 100_000, 1_000_000
 STREAM = """
@@ -111,7 +111,7 @@ def in_epochs(folder: Path, clause: str, events: Path, count: int) -> dict[str, 
 
 def until_idle(project: Path, clause: str, lines: Path) -> dict[str, Any]:
     seconds = run_until_idle(project, definitions(clause), lines)["work"]
-    db = Sqlite(store_of(project))
+    db = SqliteDatabase(store_of(project))
     ((matches, total),) = [tuple(row.values()) for row in Reader(db).view("v").rows]
     db.close()
     return {"seconds": seconds, "matches": matches, "total": total}

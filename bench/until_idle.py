@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from bench.data import lines_of
 from bench.process import Child
 from headrace.serving.export import view_table
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 
 
 def run_until_idle(
@@ -40,7 +40,7 @@ def run_until_idle(
 
 def export(project: Path, view: str, columns: dict[str, str], out: Path) -> None:
     """Write columns of a view, under other names, with times in microseconds."""
-    db = Sqlite(store_of(project))
+    db = SqliteDatabase(store_of(project))
     table = view_table(db, view).select(list(columns)).rename_columns(list(columns.values()))
     db.close()
     for n, field in enumerate(table.schema):

@@ -26,7 +26,7 @@ NOT_BUILT = b"""<!doctype html>
 
 
 @dataclass(frozen=True, slots=True)
-class Asset:
+class ConsoleFile:
     """A file of the console and its media type."""
 
     body: bytes
@@ -38,7 +38,7 @@ class Console:
     """The page and its assets."""
 
     page: bytes
-    assets: dict[str, Asset]
+    assets: dict[str, ConsoleFile]
 
 
 def load(folder: Path = STATIC) -> Console:
@@ -50,6 +50,6 @@ def load(folder: Path = STATIC) -> Console:
     return Console(index.read_bytes(), {path.name: _asset(path) for path in found})
 
 
-def _asset(path: Path) -> Asset:
+def _asset(path: Path) -> ConsoleFile:
     media = _MEDIA.get(path.suffix) or guess_type(path.name)[0] or "application/octet-stream"
-    return Asset(path.read_bytes(), media)
+    return ConsoleFile(path.read_bytes(), media)

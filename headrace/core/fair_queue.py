@@ -18,7 +18,7 @@ from typing import Literal
 
 
 @dataclass(eq=False, slots=True)
-class QueueEntry:
+class FairQueueEntry:
     """One user's entry, waiting or running; `wake` is called when its state has changed."""
 
     user: str
@@ -37,7 +37,7 @@ class FairQueue:
     def __init__(self, most: int, share: int, waiting_max: int) -> None:
         self._most, self._share, self._waiting_max = most, share, waiting_max
         self._running = Counter[str]()
-        self._waiting: dict[str, deque[QueueEntry]] = {}  # by user, the longest wait first
+        self._waiting: dict[str, deque[FairQueueEntry]] = {}  # by user, the longest wait first
         self._lock = threading.Lock()
 
     @property
@@ -48,9 +48,9 @@ class FairQueue:
     def waiting(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def enter(self, user: str, wake: Callable[[], None]) -> QueueEntry:
+    def enter(self, user: str, wake: Callable[[], None]) -> FairQueueEntry:
         """Enter the queue; the entry runs or waits. Call `leave` in either case."""
-        turn = QueueEntry(user, wake)
+        turn = FairQueueEntry(user, wake)
         with self._lock:
             self._waiting.setdefault(user, deque()).append(turn)
             self._serve()
@@ -58,7 +58,7 @@ class FairQueue:
                 self._drop(user)
         return turn
 
-    def leave(self, turn: QueueEntry) -> None:
+    def leave(self, turn: FairQueueEntry) -> None:
         """Free the slot, or stop waiting."""
         with self._lock:
             if turn.state == "running":
@@ -93,6 +93,6 @@ class FairQueue:
             del self._waiting[user]
 
 
-def _become(turn: QueueEntry, state: Literal["running", "dropped"]) -> None:
+def _become(turn: FairQueueEntry, state: Literal["running", "dropped"]) -> None:
     turn.state = state
     turn.wake()

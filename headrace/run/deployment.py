@@ -39,7 +39,7 @@ from headrace.run.tables import Tables, between_epochs
 from headrace.run.watch_constants import begin_watches, write_constants
 from headrace.serving.database_store import DatabaseStore
 from headrace.serving.hub import Hub
-from headrace.serving.retention import Retention
+from headrace.serving.retention import AlertRetention
 from headrace.spark.jobs import BatchJobs
 from headrace.spark.relations import small_table
 
@@ -95,7 +95,7 @@ class Deployment:
         pipelines = _pipelines(context, project, plan, NO_PIPELINES)
         read = partial(small_table, context.spark, project.folder)
         tables = Tables(plan.tables, project.folder, pipelines, store, read)
-        retention = Retention(store.db, project.settings.alerts.keep_us)
+        retention = AlertRetention(store.db, project.settings.alerts.keep_us)
         schedule = Schedule(
             pipelines,
             context.topics,

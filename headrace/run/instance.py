@@ -61,7 +61,7 @@ from headrace.run.queue_delivery import routes_of
 from headrace.run.rule_service import AddedRules
 from headrace.run.state_check import check_state
 from headrace.run.stream_intakes import StreamIntakes
-from headrace.run.stream_source import StreamSources
+from headrace.run.stream_source import StreamSourceFactory
 from headrace.run.watch_constants import begin_watches
 from headrace.serving.hub import Hub
 from headrace.serving.opening import open_store
@@ -95,7 +95,7 @@ class Instance(ProjectService):
             project.settings.name, self.state, self.reason, iso(self.started_at), None, [], []
         )
         self.watchdog = Watchdog()
-        opens = StreamSources(project, self.query_service.pool.run)
+        opens = StreamSourceFactory(project, self.query_service.pool.run)
         self.hub = Hub(self.store.db, project.settings.subscribe, opens, report=report)
         self.stream_intakes = StreamIntakes(project, self.lag_of, self.hub.broadcast.notify)
         self.spark: Any = None

@@ -62,7 +62,7 @@ from headrace.serving.history import newest_audit, read_epochs, read_late
 from headrace.serving.runs import count_keys
 from headrace.serving.shed_epochs import count_shed_events
 from headrace.serving.sinks import count_panes
-from headrace.serving.store import AuditResult, VersionState
+from headrace.serving.store import AuditResult, VersionStatus
 from headrace.serving.subscriber import OpenSubscription
 from headrace.serving.watches import add
 
@@ -266,7 +266,7 @@ class ProjectService(Deployer):
             mine = [version for version in versions if version.name == view.name]
             live = next((version.plan for version in mine if version.live), None)
             whole = live is not None and all(version.live for version in mine)
-            built = VersionState.LIVE if whole else VersionState.BUILDING
+            built = VersionStatus.LIVE if whole else VersionStatus.BUILDING
             state = built if view.kept else view.kind
             generation = self.store.stream(view.stream).generation if view.stream else 0
             rows, differences = self._view_numbers(live, view.stream)

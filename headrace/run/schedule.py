@@ -30,7 +30,7 @@ from headrace.define.settings import Settings
 from headrace.log.protocol import LogWriter
 from headrace.run.pipeline import Pipeline
 from headrace.run.tables import Tables
-from headrace.serving.retention import Retention
+from headrace.serving.retention import AlertRetention
 from headrace.spark.jobs import POLL_S, BatchJobs
 
 TICK_S = 0.1
@@ -73,7 +73,7 @@ class Schedule:
         report: Report,
         clock: Clock = now_us,
         tables: Tables | None = None,
-        retention: Retention | None = None,
+        retention: AlertRetention | None = None,
         jobs: BatchJobs | None = None,
         watchdog: Watchdog | None = None,
     ) -> None:

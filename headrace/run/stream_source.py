@@ -31,7 +31,7 @@ from headrace.spark.query_client import QueryRequest, QueryResult, Relation
 RunQuery = Callable[[QueryRequest, str], QueryResult]  # for a user
 
 
-class StreamSources:
+class StreamSourceFactory:
     """Opens the source of a subscribed stream."""
 
     def __init__(self, project: Project, run_query: RunQuery) -> None:
@@ -69,7 +69,7 @@ class SparkSource:
     """Rows that Spark computes: a derived stream, a condition, or both."""
 
     def __init__(
-        self, known: SubscribedStream, events: RangeReader, sources: StreamSources
+        self, known: SubscribedStream, events: RangeReader, sources: StreamSourceFactory
     ) -> None:
         self.known, self.events, self.sources = known, events, sources
         self._events_max = EVENTS_MAX

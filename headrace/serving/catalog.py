@@ -21,7 +21,7 @@ from headrace.serving.commits import read_meta, write_meta
 from headrace.serving.database import Transaction
 from headrace.serving.progress import read_stream, stored_times
 from headrace.serving.runs import drop_version
-from headrace.serving.store import AuditResult, Change, Version, VersionState
+from headrace.serving.store import AuditResult, Change, Version, VersionStatus
 from headrace.serving.stored_json import decode_stored
 
 prepare_types(Plan, list[AuditResult])
@@ -50,7 +50,7 @@ def read_versions(db: Transaction, stream: str) -> list[Version]:
         "SELECT plan, state, since FROM _views WHERE stream = ? ORDER BY name, state", (stream,)
     )
     return [
-        Version(_decoded_view(plan), VersionState(state), Position.parse(since))
+        Version(_decoded_view(plan), VersionStatus(state), Position.parse(since))
         for plan, state, since in rows
     ]
 
@@ -58,7 +58,7 @@ def read_versions(db: Transaction, stream: str) -> list[Version]:
 def live_plan(db: Transaction, name: str) -> ViewPlan | None:
     """The version of a view that answers."""
     sql = "SELECT plan FROM _views WHERE name = ? AND state = ?"
-    row = db.execute(sql, (name, VersionState.LIVE)).fetchone()
+    row = db.execute(sql, (name, VersionStatus.LIVE)).fetchone()
     return _decoded_view(row[0]) if row else None
 
 
@@ -160,7 +160,7 @@ def _deploy_view(db: Transaction, plan: ViewPlan) -> Change:
     ).fetchall()
     text = msgspec.json.encode(plan).decode()
     for version, state, _ in rows:
-        if version != plan.recompute and state == VersionState.BUILDING:
+        if version != plan.recompute and state == VersionStatus.BUILDING:
             _drop_version(db, plan.name, version)
     for version, _, old in rows:
         if version == plan.recompute:
@@ -174,7 +174,7 @@ def _deploy_view(db: Transaction, plan: ViewPlan) -> Change:
     since = read_stream(db, plan.stream).position
     db.execute(
         "INSERT INTO _views VALUES (?, ?, ?, ?, ?, ?)",
-        (plan.name, plan.recompute, plan.stream, text, VersionState.BUILDING, str(since)),
+        (plan.name, plan.recompute, plan.stream, text, VersionStatus.BUILDING, str(since)),
     )
     create_states(db, plan)
     return Change(plan.name, "rebuild" if rows else "new")
@@ -209,7 +209,7 @@ def go_live(db: Transaction, version: Version) -> None:
         _drop_version(db, version.name, other)
     db.execute(
         "UPDATE _views SET state = ? WHERE name = ? AND version = ?",
-        (VersionState.LIVE, version.name, version.id),
+        (VersionStatus.LIVE, version.name, version.id),
     )
 
 

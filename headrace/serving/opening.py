@@ -15,7 +15,7 @@ from headrace.core.errors import Unsupported
 from headrace.core.time import SECOND, Clock, now_us
 from headrace.serving.database import Database, Transaction
 from headrace.serving.database_store import DatabaseStore
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 from headrace.serving.sqlite_files import read_file
 
 
@@ -35,7 +35,7 @@ def open_store(
 
 def open_database(address: StoreAddress) -> Database:
     if address.kind == FILE:
-        return Sqlite(address.path)
+        return SqliteDatabase(address.path)
     made: Database = _postgres(address).Postgres(address)
     return made
 

@@ -130,7 +130,7 @@ class Readers:
             db.close()
 
 
-class Postgres:
+class PostgresDatabase:
     """Connections to one schema of a PostgreSQL database, which is created if it is missing."""
 
     def __init__(self, address: StoreAddress) -> None:

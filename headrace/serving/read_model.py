@@ -33,7 +33,7 @@ from headrace.serving.commits import commit_number
 from headrace.serving.database import Transaction
 from headrace.serving.finish import read_cached
 from headrace.serving.runs import count_keys
-from headrace.serving.snapshot import Names, NotCached, Snapshot
+from headrace.serving.snapshot import Names, NotCached, StoreSnapshot
 
 log = structlog.get_logger()
 ROWS_MAX = 2_000_000
@@ -61,7 +61,7 @@ class _CachedView:
 class PublishedRows:
     """Rows of views, by the fingerprint of each, all of one commit."""
 
-    snapshot: Snapshot
+    snapshot: StoreSnapshot
     rows: Mapping[str, CachedRows]
 
 
@@ -73,15 +73,15 @@ class ReadModel:
         self._views: OrderedDict[str, _CachedView] = OrderedDict()  # by fingerprint
         self._lookups: Counter[str] = Counter()  # queries for some rows, by fingerprint
         self._progress_used: dict[Names, float] = {}  # when each was used
-        self._snapshot: Snapshot | None = None
+        self._snapshot: StoreSnapshot | None = None
         self._published: PublishedRows | None = None
         self._lock = threading.Lock()
 
-    def snapshot(self, db: Transaction) -> Snapshot:
+    def snapshot(self, db: Transaction) -> StoreSnapshot:
         """The snapshot of the transaction's commit."""
         known = self._snapshot
         if known is None or known.number != commit_number(db):
-            known = self._snapshot = Snapshot.of(db)
+            known = self._snapshot = StoreSnapshot.of(db)
         return known
 
     def rows(self, db: Transaction, live: ViewPlan, *, selective: bool) -> CachedRows | None:
@@ -184,7 +184,7 @@ class ReadModel:
     def _before_commit(self, db: Transaction) -> Callable[[], None]:
         """Read the rows to publish when the transaction is committed."""
         try:
-            snapshot, rows = Snapshot.of(db), self._rows_in_use(db)
+            snapshot, rows = StoreSnapshot.of(db), self._rows_in_use(db)
             self._read_progress(db, snapshot)
         except Exception as error:  # a query will raise it; the commit must not fail
             log.warning("read_model.not_published", reason=reason_of(error))
@@ -211,7 +211,7 @@ class ReadModel:
                 with cached.lock:
                     cached.number, cached.rows = published.snapshot.number, rows
 
-    def _read_progress(self, db: Transaction, snapshot: Snapshot) -> None:
+    def _read_progress(self, db: Transaction, snapshot: StoreSnapshot) -> None:
         """Read the progress that recent answers needed."""
         for names in list(self._progress_used):
             try:

@@ -31,7 +31,7 @@ from headrace.serving.database import Database, Transaction
 CHUNK = 1_000  # alerts of a rule that one transaction removes
 
 
-class Retention:
+class AlertRetention:
     """Removes the alerts of one store."""
 
     def __init__(self, db: Database, keep_us: int, clock: Clock = now_us) -> None:

@@ -50,7 +50,7 @@ class AnswerProgress:
         return as_of(self.states, now_us, self.provisional, self.tables, self.set_aside)
 
 
-class Snapshot:
+class StoreSnapshot:
     """One commit. Without a transaction it returns what was read before, or raises NotCached."""
 
     def __init__(self, number: int, plan: Plan) -> None:
@@ -59,8 +59,8 @@ class Snapshot:
         self._progress: dict[Names, AnswerProgress] = {}
 
     @staticmethod
-    def of(db: Transaction) -> Snapshot:
-        return Snapshot(commit_number(db), required_plan(read_plan(db)))
+    def of(db: Transaction) -> StoreSnapshot:
+        return StoreSnapshot(commit_number(db), required_plan(read_plan(db)))
 
     def live(self, db: Transaction | None, name: str) -> ViewPlan:
         """The live version of a view."""

@@ -1,7 +1,7 @@
 """The store on SQLite: one file, one writer, any number of readers.
 
 WAL mode gives each reader the state of one transaction while the writer continues. Every write
-happens inside `Sqlite.write()`, which checks the fencing token first, so a process that was
+happens inside `SqliteDatabase.write()`, which checks the fencing token first, so a process that was
 paused and replaced cannot commit. tests/serving/test_sqlite.py checks fencing, snapshots and
 recovery.
 """
@@ -24,7 +24,7 @@ from headrace.serving.store_tables import STORE
 JOURNAL_BYTES = 64 << 20
 
 
-class Sqlite:
+class SqliteDatabase:
     """Connections to one SQLite file."""
 
     def __init__(self, path: Path) -> None:

@@ -24,7 +24,7 @@ from headrace.serving.watermark import EventTime, FlowProgress, Times, event_tim
 StateRow = tuple[str, int, int, bytes, int | None]
 
 
-class VersionState(StrEnum):
+class VersionStatus(StrEnum):
     BUILDING = "building"  # until its first generation
     LIVE = "live"  # it answers
 
@@ -34,12 +34,12 @@ class Version:
     """One version of a view."""
 
     plan: ViewPlan
-    state: VersionState
+    state: VersionStatus
     since: Position  # speed rows of this version begin here
 
     @property
     def live(self) -> bool:
-        return self.state is VersionState.LIVE
+        return self.state is VersionStatus.LIVE
 
     @property
     def name(self) -> str:

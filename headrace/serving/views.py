@@ -26,7 +26,7 @@ from headrace.serving.database import Transaction
 from headrace.serving.finish import cached_relation, columns_with_lists, merged_relation, rows_name
 from headrace.serving.merged_rows import merged_rows, read_stored, typed_column
 from headrace.serving.read_model import PublishedRows, ReadModel, StaleSnapshot
-from headrace.serving.snapshot import AnswerProgress, NotCached, Snapshot
+from headrace.serving.snapshot import AnswerProgress, NotCached, StoreSnapshot
 from headrace.serving.table_rows import read_rows, relation_of, without_zone
 
 Readable = Callable[[str], bool]  # whether a view may be read
@@ -43,7 +43,7 @@ class Views:
     one of the published rows.
     """
 
-    snapshot: Snapshot
+    snapshot: StoreSnapshot
     db: Transaction | None = None
     readable: Readable = all_readable
     model: ReadModel | None = None
@@ -57,7 +57,7 @@ class Views:
     def of(
         db: Transaction, readable: Readable = all_readable, model: ReadModel | None = None
     ) -> Views:
-        snapshot = model.snapshot(db) if model else Snapshot.of(db)
+        snapshot = model.snapshot(db) if model else StoreSnapshot.of(db)
         return Views(snapshot, db, readable, model)
 
     @property

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from headrace.core.cancellation import Cancellation
 from headrace.core.errors import Overloaded, Unavailable
-from headrace.core.fair_queue import FairQueue, QueueEntry
+from headrace.core.fair_queue import FairQueue, FairQueueEntry
 from headrace.core.meters import QUERIES, RUNNING, WAITING
 from headrace.core.time import SECOND
 from headrace.define.settings import QuerySettings, SparkSettings
@@ -90,7 +90,7 @@ class QueryPool:
             self._turns.leave(turn)
             self._count()
 
-    def _wait(self, turn: QueueEntry, woken: threading.Event, stopping: Cancellation) -> None:
+    def _wait(self, turn: FairQueueEntry, woken: threading.Event, stopping: Cancellation) -> None:
         seconds = self._query.seconds_max
         deadline = time.monotonic() + seconds
         while not woken.wait(_POLL_S):

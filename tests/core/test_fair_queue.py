@@ -5,14 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.core.fair_queue import FairQueue, QueueEntry
+from headrace.core.fair_queue import FairQueue, FairQueueEntry
 
 
-def enter(turns: FairQueue, *users: str) -> list[QueueEntry]:
+def enter(turns: FairQueue, *users: str) -> list[FairQueueEntry]:
     return [turns.enter(user, lambda: None) for user in users]
 
 
-def states(entered: list[QueueEntry]) -> str:
+def states(entered: list[FairQueueEntry]) -> str:
     """The first letters: running, waiting, dropped, left."""
     return "".join(turn.state[0] for turn in entered)
 
@@ -62,7 +62,7 @@ def test_whoever_waits_may_leave() -> None:
 def test_no_place_stays_free_that_somebody_could_have(
     steps: list[tuple[bool, int]], most: int, share: int, waiting_max: int
 ) -> None:
-    turns, known, woken = FairQueue(most, share, waiting_max), list[QueueEntry](), list[int]()
+    turns, known, woken = FairQueue(most, share, waiting_max), list[FairQueueEntry](), list[int]()
     for enters, number in steps:
         if enters:
             known.append(turns.enter("abcd"[number], lambda: woken.append(1)))

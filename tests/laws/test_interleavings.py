@@ -63,8 +63,8 @@ from headrace.serving import staging
 from headrace.serving.alert_raiser import AlertRaiser
 from headrace.serving.opening import open_store
 from headrace.serving.read import Reader
-from headrace.serving.retention import Retention
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.retention import AlertRetention
+from headrace.serving.sqlite import SqliteDatabase
 from headrace.speed import carry as speed_carry
 from headrace.speed import epoch as speed_epoch
 from headrace.speed.runner import EpochRunner
@@ -250,7 +250,9 @@ class Order:
         self.store = open_store(StoreAddress.of_file(path), group_us=30, clock=self.clock)
         self.store.take_over()
         # Actors stop inside of transactions, so each has connections of its own.
-        self.databases = {name: Sqlite(path) for name in ("lookout", "subscriber", "retention")}
+        self.databases = {
+            name: SqliteDatabase(path) for name in ("lookout", "subscriber", "retention")
+        }
         for database in self.databases.values():
             database.token = self.store.db.token
         self.reader = Reader(self.store.db, clock=self.clock)
@@ -340,7 +342,7 @@ class Order:
 
     def retain(self) -> None:
         """Remove from the log what batch has taken, as `Pipeline.tidy` does, and old alerts."""
-        retention = Retention(self.stepping("retention"), self.keep_us, self.clock)
+        retention = AlertRetention(self.stepping("retention"), self.keep_us, self.clock)
         for _ in BATCHES:
             [boundary] = self.stepped.stream("clicks").boundary.offsets
             step("remove segments")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 
 from .alert_worker import MATCHES, in_file, in_stream, run
 from .receiver import Receiver
@@ -29,7 +29,7 @@ def receiver() -> Iterator[Receiver]:
 
 
 def ledger(folder: Path) -> list[str]:
-    with Sqlite(folder / "serving.db").read() as db:
+    with SqliteDatabase(folder / "serving.db").read() as db:
         rows = db.execute("SELECT id, missed, withdrawn_at FROM _alerts ORDER BY number").fetchall()
     assert all(row[1:] == (0, None) for row in rows)
     return [row[0] for row in rows]

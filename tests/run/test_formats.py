@@ -43,7 +43,7 @@ from headrace.server.records import read_job
 from headrace.serving import sqlite
 from headrace.serving.alerts import AlertFilter
 from headrace.serving.opening import read_store
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 from headrace.serving.store_tables import STORE
 
 SAMPLES = sorted((Path(__file__).parents[1] / "samples").glob("*.tar.xz"))
@@ -150,7 +150,7 @@ VERSIONED: dict[str, Callable[[Sample, int | None], None]] = {
     "master": write_master,
 }
 DATABASES: dict[str, tuple[Callable[[Sample], Path], Callable[[Path], object]]] = {
-    "store": (lambda sample: sample.layout.store.path, Sqlite),
+    "store": (lambda sample: sample.layout.store.path, SqliteDatabase),
     "file of users": (lambda sample: sample.layout.access, lambda path: Access(path, "shop")),
     "database of the server": (lambda sample: sample.domain, DomainDatabase),
 }

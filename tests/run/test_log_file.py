@@ -20,7 +20,7 @@ from headrace.api.server import HttpServer
 from headrace.define.layout import Layout
 from headrace.define.settings import HttpSettings, LogSettings
 from headrace.run.log_file import BYTES_MAX, log_to_file, log_to_stderr
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 from headrace.serving.sqlite_files import edit_file
 from tests.access.users import bearer, open_access
 from tests.api.conftest import Shop
@@ -62,10 +62,10 @@ def test_what_libraries_log_is_not_printed_but_kept(
 
 def test_a_migration_is_logged(tmp_path: Path) -> None:
     path, store = journal(tmp_path), tmp_path / "serving.db"
-    Sqlite(store).close()
+    SqliteDatabase(store).close()
     with edit_file(store) as db:
         as_version_1(db)
-    Sqlite(store).close()
+    SqliteDatabase(store).close()
     (line,) = lines(path)
     assert (line["level"], line["project"]) == ("warning", "shop")
     assert line["event"] == (

@@ -20,7 +20,7 @@ from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.run.instance import Instance
 from headrace.run.lock import running_token
-from headrace.run.stream_source import SparkSource, StreamSources
+from headrace.run.stream_source import SparkSource, StreamSourceFactory
 from headrace.serving.subscriber import SubscriptionEvent
 from headrace.spark.query_client import QueryRequest, QueryResult, ResultColumn
 from tests.access.users import bearer
@@ -53,7 +53,7 @@ def known(text: str = "", more: str = "") -> SubscribedStream:
 
 
 def test_all_events_of_a_declared_stream_are_its_rows(project: Project) -> None:
-    source = StreamSources(project, no_spark)(known())
+    source = StreamSourceFactory(project, no_spark)(known())
     assert source.end() == WHOLE.upper
     taken, rows = source.read(WHOLE)
     assert taken == WHOLE
@@ -63,7 +63,7 @@ def test_all_events_of_a_declared_stream_are_its_rows(project: Project) -> None:
 
 
 def test_a_range_has_the_rows_of_its_events_alone(project: Project) -> None:
-    source = StreamSources(project, no_spark)(known())
+    source = StreamSourceFactory(project, no_spark)(known())
     for lower in range(5):
         cut = Position((lower, lower))
         before, after = PositionRange(WHOLE.lower, cut), PositionRange(cut, WHOLE.upper)
@@ -169,7 +169,7 @@ class Told:
 
 def opened(project: Project, told: Told, condition: str = "ms > 1", more: str = "") -> SparkSource:
     wanted = msgspec.structs.replace(known(condition, more), user="ada")
-    source = StreamSources(project, told)(wanted)
+    source = StreamSourceFactory(project, told)(wanted)
     assert isinstance(source, SparkSource)
     return source
 

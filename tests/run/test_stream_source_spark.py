@@ -25,7 +25,7 @@ from headrace.log.embedded.writer import EmbeddedWriter
 from headrace.master.archive import Archive
 from headrace.run.compiling import compile_with
 from headrace.run.query_service import QueryService
-from headrace.run.stream_source import LogSource, StreamSources
+from headrace.run.stream_source import LogSource, StreamSourceFactory
 from headrace.serving import stream_feed as body
 from headrace.serving.database_store import DatabaseStore
 from headrace.serving.opening import open_store
@@ -137,7 +137,7 @@ class Place:
     def __init__(self, project: Project, plan: Plan) -> None:
         self.plan, self.store = plan, open_store(Layout.of(project).store)
         self.query_service = QueryService(project, self.store)
-        self.following = StreamSources(project, self.query_service.pool.run)
+        self.following = StreamSourceFactory(project, self.query_service.pool.run)
 
     def source(self, text: str) -> StreamSource:
         return self.following(

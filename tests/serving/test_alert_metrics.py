@@ -10,7 +10,7 @@ import pytest
 from headrace.core.time import DAY, MINUTE
 from headrace.serving.alert_metrics import AlertMetrics, DeliveryMetrics, read_alert_metrics
 from headrace.serving.outbox import Queue
-from headrace.serving.retention import Retention
+from headrace.serving.retention import AlertRetention
 from tests.serving.bench import Bench, Click
 from tests.serving.rule_bench import SLOW, RuleBench
 from tests.serving.watch_bench import WatchBench, watch
@@ -66,7 +66,7 @@ def test_what_was_raised_and_delivered_counts_after_it_was_removed(bench: RuleBe
     before = counted(bench)
     assert before.raised == {("slow", "low"): 1, ("slow", "high"): 2}
     bench.clock.now_us += 2 * DAY
-    assert Retention(bench.store.db, DAY, bench.clock).remove_old() == 3
+    assert AlertRetention(bench.store.db, DAY, bench.clock).remove_old() == 3
     assert bench.alerts() == []
     assert counted(bench) == before
     raise_one(bench)

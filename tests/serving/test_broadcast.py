@@ -14,7 +14,7 @@ from headrace.core import worker
 from headrace.core.errors import LimitReached, Overloaded, Unavailable
 from headrace.core.time import SECOND, now_us
 from headrace.serving.broadcast import Broadcast, Lane
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 from headrace.serving.subscriber import Subscriber
 from tests.run.waiting import wait
 
@@ -22,21 +22,21 @@ from .broadcast_bench import CountingTopic
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Iterator[Sqlite]:
-    made = Sqlite(tmp_path / "serving.db")
+def db(tmp_path: Path) -> Iterator[SqliteDatabase]:
+    made = SqliteDatabase(tmp_path / "serving.db")
     made.take_over()
     yield made
     made.close()
 
 
 @pytest.fixture
-def broadcast(db: Sqlite) -> Iterator[Broadcast]:
+def broadcast(db: SqliteDatabase) -> Iterator[Broadcast]:
     made = Broadcast("subscribe", 3, db.changes)
     yield made
     made.stop()
 
 
-def commit(db: Sqlite) -> None:
+def commit(db: SqliteDatabase) -> None:
     with db.write():
         pass
 
@@ -46,7 +46,9 @@ def settled(subscriber: Subscriber) -> None:
     wait(lambda: any(heard.data for heard in subscriber.poll(1)))
 
 
-def test_a_commit_is_looked_for_at_once_and_once_for_all(db: Sqlite, broadcast: Broadcast) -> None:
+def test_a_commit_is_looked_for_at_once_and_once_for_all(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     topic, rung = CountingTopic(broadcast), list[int]()
     first = topic.subscribe(lambda: rung.append(1))
     settled(first)
@@ -60,7 +62,9 @@ def test_a_commit_is_looked_for_at_once_and_once_for_all(db: Sqlite, broadcast: 
     assert rung == [1]
 
 
-def test_nothing_is_looked_for_while_nothing_is_committed(db: Sqlite, broadcast: Broadcast) -> None:
+def test_nothing_is_looked_for_while_nothing_is_committed(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     subscriber = (topic := CountingTopic(broadcast)).subscribe()
     settled(subscriber)
     assert subscriber.poll(0.5) == []
@@ -70,7 +74,9 @@ def test_nothing_is_looked_for_while_nothing_is_committed(db: Sqlite, broadcast:
     assert topic.refreshes == 1
 
 
-def test_a_commit_during_a_look_is_looked_for_after_it(db: Sqlite, broadcast: Broadcast) -> None:
+def test_a_commit_during_a_look_is_looked_for_after_it(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     topic, seen = CountingTopic(broadcast), list[int]()
 
     def during() -> None:
@@ -100,7 +106,7 @@ def test_a_refresh_that_fails_is_repeated_without_another_commit(
     wait(lambda: [one.problem for one in broadcast.workers] == [None], 10)
 
 
-def test_the_writer_does_not_wait_for_looks(db: Sqlite, broadcast: Broadcast) -> None:
+def test_the_writer_does_not_wait_for_looks(db: SqliteDatabase, broadcast: Broadcast) -> None:
     looking, go = threading.Event(), threading.Event()
     topic = CountingTopic(broadcast)
     topic.during = lambda: looking.set() or (go.wait(10) and None)
@@ -112,7 +118,9 @@ def test_the_writer_does_not_wait_for_looks(db: Sqlite, broadcast: Broadcast) ->
     wait(lambda: topic.refreshes >= 2)
 
 
-def test_what_is_told_was_committed_and_published_before(db: Sqlite, broadcast: Broadcast) -> None:
+def test_what_is_told_was_committed_and_published_before(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     order = list[str]()
     db.changes.commit_hook = lambda transaction: lambda: order.append("published")
     db.changes.subscribe(lambda: order.append(f"told {db.changes.newest}"))
@@ -121,7 +129,9 @@ def test_what_is_told_was_committed_and_published_before(db: Sqlite, broadcast: 
     db.changes.commit_hook = None
 
 
-def test_a_subscriber_misses_no_look_after_its_beginning(db: Sqlite, broadcast: Broadcast) -> None:
+def test_a_subscriber_misses_no_look_after_its_beginning(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     topic, stop = CountingTopic(broadcast), threading.Event()
     keeps = topic.subscribe()  # so that the topic stays
 
@@ -149,7 +159,7 @@ def test_a_subscriber_misses_no_look_after_its_beginning(db: Sqlite, broadcast: 
 
 
 def test_an_append_is_told_to_the_topics_of_its_stream_alone(
-    db: Sqlite, broadcast: Broadcast
+    db: SqliteDatabase, broadcast: Broadcast
 ) -> None:
     clicks, other = (
         CountingTopic(broadcast, Lane("stream", name)) for name in ("clicks", "orders")
@@ -171,7 +181,9 @@ def test_a_topic_that_is_due_is_looked_at_without_a_commit(broadcast: Broadcast)
         found += len(subscriber.poll(10))
 
 
-def test_a_slow_look_of_one_lane_keeps_no_other_waiting(db: Sqlite, broadcast: Broadcast) -> None:
+def test_a_slow_look_of_one_lane_keeps_no_other_waiting(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     looking, go = threading.Event(), threading.Event()
     slow, quick = CountingTopic(broadcast, Lane("slow")), CountingTopic(broadcast, Lane("quick"))
     slow.during = lambda: looking.set() or (go.wait(10) and None)
@@ -183,7 +195,7 @@ def test_a_slow_look_of_one_lane_keeps_no_other_waiting(db: Sqlite, broadcast: B
 
 
 def test_many_commits_are_few_looks_where_a_look_takes_long(
-    db: Sqlite, broadcast: Broadcast
+    db: SqliteDatabase, broadcast: Broadcast
 ) -> None:
     def during() -> None:
         threading.Event().wait(0.05)
@@ -196,7 +208,9 @@ def test_many_commits_are_few_looks_where_a_look_takes_long(
     assert topic.refreshes <= took / 0.1 + 1, "it rests as long as it looks"
 
 
-def test_who_goes_away_leaves_neither_topic_nor_thread(db: Sqlite, broadcast: Broadcast) -> None:
+def test_who_goes_away_leaves_neither_topic_nor_thread(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     topic = CountingTopic(broadcast)
     first, second = topic.subscribe(), topic.subscribe()
     (worker,) = broadcast.workers
@@ -210,7 +224,7 @@ def test_who_goes_away_leaves_neither_topic_nor_thread(db: Sqlite, broadcast: Br
     wait(lambda: len(again.poll(1)) > 0)
 
 
-def test_a_topic_lingers_for_those_who_come_back(db: Sqlite) -> None:
+def test_a_topic_lingers_for_those_who_come_back(db: SqliteDatabase) -> None:
     now = [SECOND]
     broadcast = Broadcast("subscribe", 3, db.changes, lambda: now[0])
     topic = CountingTopic(broadcast, linger_us=10 * SECOND)
@@ -237,7 +251,9 @@ def test_who_cannot_begin_leaves_nothing(broadcast: Broadcast) -> None:
     assert (broadcast.topics, broadcast.workers) == ({}, [])
 
 
-def test_a_look_that_fails_is_the_end_of_its_topic_alone(db: Sqlite, broadcast: Broadcast) -> None:
+def test_a_look_that_fails_is_the_end_of_its_topic_alone(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     hurt, well = CountingTopic(broadcast, name="hurt"), CountingTopic(broadcast)
     ill, sound = hurt.subscribe(), well.subscribe()
     for subscriber in (ill, sound):
@@ -253,7 +269,7 @@ def test_a_look_that_fails_is_the_end_of_its_topic_alone(db: Sqlite, broadcast: 
 
 
 def test_a_look_that_fails_late_ends_nothing_that_has_followed_its_topic(
-    db: Sqlite, broadcast: Broadcast
+    db: SqliteDatabase, broadcast: Broadcast
 ) -> None:
     looking, go = threading.Event(), threading.Event()
 
@@ -299,7 +315,9 @@ def test_more_subscribers_than_the_limit_are_refused_until_one_leaves(broadcast:
     topic.subscribe()
 
 
-def test_after_the_end_nobody_is_told_and_nothing_runs(db: Sqlite, broadcast: Broadcast) -> None:
+def test_after_the_end_nobody_is_told_and_nothing_runs(
+    db: SqliteDatabase, broadcast: Broadcast
+) -> None:
     topic = CountingTopic(broadcast)
     subscriber = topic.subscribe()
     workers = broadcast.workers
@@ -312,7 +330,7 @@ def test_after_the_end_nobody_is_told_and_nothing_runs(db: Sqlite, broadcast: Br
         topic.subscribe()
 
 
-def test_a_commit_of_another_process_is_not_told(db: Sqlite, broadcast: Broadcast) -> None:
+def test_a_commit_of_another_process_is_not_told(db: SqliteDatabase, broadcast: Broadcast) -> None:
     """Who subscribes there does so over HTTP; see headrace/run/offline.py."""
     subscriber = CountingTopic(broadcast).subscribe()
     settled(subscriber)

@@ -14,7 +14,7 @@ from postgres_server import PostgresServer
 
 from headrace.core.errors import BadRequest, Fenced, Unavailable, UnsupportedFormat
 from headrace.serving import export
-from headrace.serving.postgres import Postgres
+from headrace.serving.postgres import PostgresDatabase
 
 from .databases import postgres_address
 
@@ -22,8 +22,8 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture
-def db(postgres: PostgresServer, tmp_path: Path) -> Iterator[Postgres]:
-    made = Postgres(postgres_address(postgres.url, tmp_path))
+def db(postgres: PostgresServer, tmp_path: Path) -> Iterator[PostgresDatabase]:
+    made = PostgresDatabase(postgres_address(postgres.url, tmp_path))
     made.take_over()
     with made.write() as connection:
         connection.execute("CREATE TABLE t (x INTEGER)")
@@ -32,24 +32,26 @@ def db(postgres: PostgresServer, tmp_path: Path) -> Iterator[Postgres]:
 
 
 @pytest.fixture
-def other(db: Postgres) -> Iterator[Postgres]:
+def other(db: PostgresDatabase) -> Iterator[PostgresDatabase]:
     """Another process that has opened the same store."""
-    made = Postgres(db.address)
+    made = PostgresDatabase(db.address)
     yield made
     made.close()
 
 
-def _numbers(db: Postgres) -> list[int]:
+def _numbers(db: PostgresDatabase) -> list[int]:
     with db.read() as connection:
         return [x for (x,) in connection.execute("SELECT x FROM t ORDER BY x")]
 
 
-def _add(db: Postgres, *numbers: int) -> None:
+def _add(db: PostgresDatabase, *numbers: int) -> None:
     with db.write() as connection:
         connection.executemany("INSERT INTO t VALUES (?)", [(number,) for number in numbers])
 
 
-def test_an_old_writer_is_refused_after_another_took_over(db: Postgres, other: Postgres) -> None:
+def test_an_old_writer_is_refused_after_another_took_over(
+    db: PostgresDatabase, other: PostgresDatabase
+) -> None:
     _add(db, 1)
     with pytest.raises(Fenced):
         _add(other, 2)
@@ -62,7 +64,7 @@ def test_an_old_writer_is_refused_after_another_took_over(db: Postgres, other: P
 
 
 def test_a_writer_that_takes_over_waits_for_a_transaction_that_has_begun(
-    db: Postgres, other: Postgres
+    db: PostgresDatabase, other: PostgresDatabase
 ) -> None:
     successor = threading.Thread(target=other.take_over)
     with db.write() as connection:
@@ -78,7 +80,7 @@ def test_a_writer_that_takes_over_waits_for_a_transaction_that_has_begun(
 
 
 def test_a_paused_writer_loses_its_transaction(
-    db: Postgres, other: Postgres, monkeypatch: pytest.MonkeyPatch
+    db: PostgresDatabase, other: PostgresDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pause() -> None:
         with db.write() as connection:
@@ -95,7 +97,7 @@ def test_a_paused_writer_loses_its_transaction(
     assert _numbers(db) == [4]
 
 
-def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: Postgres) -> None:
+def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: PostgresDatabase) -> None:
     _add(db, 1)
     with db.read() as connection:
         before = connection.execute("SELECT count(*) FROM t").fetchone()
@@ -104,19 +106,19 @@ def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: Postgres) -> N
     assert _numbers(db) == [1, 2, 3]
 
 
-def test_a_reader_may_compute_for_as_long_as_an_export(db: Postgres) -> None:
+def test_a_reader_may_compute_for_as_long_as_an_export(db: PostgresDatabase) -> None:
     limit = "SELECT setting FROM pg_settings WHERE name = 'idle_in_transaction_session_timeout'"
     with db.read() as connection:
         assert int(connection.execute(limit).fetchone()[0]) > export.SECONDS_MAX * 1_000
 
 
-def test_a_reader_cannot_write(db: Postgres) -> None:
+def test_a_reader_cannot_write(db: PostgresDatabase) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), db.read() as connection:
         connection.execute("INSERT INTO t VALUES (1)")
     assert _numbers(db) == []
 
 
-def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(db: Postgres) -> None:
+def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(db: PostgresDatabase) -> None:
     def fail() -> None:
         with db.write() as connection:
             connection.execute("INSERT INTO t VALUES (1)")
@@ -128,7 +130,7 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(db: Postgres) 
     assert _numbers(db) == [2]
 
 
-def test_a_text_that_postgresql_cannot_hold_is_refused(db: Postgres) -> None:
+def test_a_text_that_postgresql_cannot_hold_is_refused(db: PostgresDatabase) -> None:
     with pytest.raises(BadRequest, match="the character U\\+0000"), db.write() as connection:
         connection.execute("UPDATE _meta SET value = ? WHERE key = 'writer'", ("a\0b",))
     _add(db, 1)
@@ -139,7 +141,7 @@ def test_a_server_that_was_killed_keeps_what_was_committed_and_is_used_again(
     tmp_path: Path,
 ) -> None:
     server = PostgresServer()
-    db = Postgres(postgres_address(server.url, tmp_path))
+    db = PostgresDatabase(postgres_address(server.url, tmp_path))
     try:
         db.take_over()
         with db.write() as connection:
@@ -157,19 +159,21 @@ def test_a_server_that_was_killed_keeps_what_was_committed_and_is_used_again(
         server.close()
 
 
-def test_a_schema_with_tables_of_a_newer_headrace_is_refused(db: Postgres) -> None:
+def test_a_schema_with_tables_of_a_newer_headrace_is_refused(db: PostgresDatabase) -> None:
     with db.write() as connection:
         connection.execute("UPDATE _meta SET value = '99' WHERE key = 'schema_version'")
     with pytest.raises(UnsupportedFormat, match=f"the store at {db.address} "):
-        Postgres(db.address)
+        PostgresDatabase(db.address)
 
 
 def test_two_processes_may_open_an_empty_schema_at_once(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
-    opened: list[Postgres] = []
+    opened: list[PostgresDatabase] = []
     address = postgres_address(postgres.url, tmp_path / "empty")
-    threads = [threading.Thread(target=lambda: opened.append(Postgres(address))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: opened.append(PostgresDatabase(address))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -11,7 +11,7 @@ import pytest
 
 from headrace.core.time import DAY, HOUR
 from headrace.serving.outbox import Queue
-from headrace.serving.retention import Retention
+from headrace.serving.retention import AlertRetention
 from tests.killed import run_module
 from tests.serving.bench import Bench, Click
 from tests.serving.rule_bench import BUSY, SLOW, RuleBench
@@ -47,7 +47,7 @@ def slow(user: str, second: int = 5) -> Click:
 
 
 def tidy(bench: Bench, keep_us: int = KEEP_US) -> int:
-    return Retention(bench.store.db, keep_us, bench.clock).remove_old()
+    return AlertRetention(bench.store.db, keep_us, bench.clock).remove_old()
 
 
 def later(bench: Bench, us: int = KEEP_US + HOUR) -> None:

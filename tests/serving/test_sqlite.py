@@ -9,39 +9,39 @@ from pathlib import Path
 import pytest
 
 from headrace.core.errors import DiskFull, Fenced, Unavailable
-from headrace.serving.sqlite import Sqlite
+from headrace.serving.sqlite import SqliteDatabase
 
 from .databases import as_version_1
 
 
 @pytest.fixture
-def db(tmp_path: Path) -> Sqlite:
-    made = Sqlite(tmp_path / "store" / "serving.db")
+def db(tmp_path: Path) -> SqliteDatabase:
+    made = SqliteDatabase(tmp_path / "store" / "serving.db")
     made.take_over()
     with made.write() as connection:
         connection.execute("CREATE TABLE t (x INTEGER)")
     return made
 
 
-def _numbers(db: Sqlite) -> list[int]:
+def _numbers(db: SqliteDatabase) -> list[int]:
     with db.read() as connection:
         return [x for (x,) in connection.execute("SELECT x FROM t ORDER BY x")]
 
 
-def _add(db: Sqlite, *numbers: int) -> None:
+def _add(db: SqliteDatabase, *numbers: int) -> None:
     with db.write() as connection:
         connection.executemany("INSERT INTO t VALUES (?)", [(number,) for number in numbers])
 
 
-def _add_and_fail(db: Sqlite) -> None:
+def _add_and_fail(db: SqliteDatabase) -> None:
     with db.write() as connection:
         connection.execute("INSERT INTO t VALUES (1)")
         connection.execute("INSERT INTO missing VALUES (1)")
 
 
-def test_an_old_writer_is_refused_after_another_took_over(db: Sqlite) -> None:
+def test_an_old_writer_is_refused_after_another_took_over(db: SqliteDatabase) -> None:
     _add(db, 1)
-    other = Sqlite(db.path)
+    other = SqliteDatabase(db.path)
     other.take_over()
     with pytest.raises(Fenced) as caught:
         _add(db, 2)
@@ -52,8 +52,8 @@ def test_an_old_writer_is_refused_after_another_took_over(db: Sqlite) -> None:
     other.close()
 
 
-def test_who_never_took_over_cannot_write(db: Sqlite) -> None:
-    reader = Sqlite(db.path)
+def test_who_never_took_over_cannot_write(db: SqliteDatabase) -> None:
+    reader = SqliteDatabase(db.path)
     with pytest.raises(Fenced):
         _add(reader, 1)
     assert _numbers(reader) == []
@@ -61,8 +61,8 @@ def test_who_never_took_over_cannot_write(db: Sqlite) -> None:
     db.close()
 
 
-def test_taking_over_again_makes_the_old_writer_the_writer(db: Sqlite) -> None:
-    other = Sqlite(db.path)
+def test_taking_over_again_makes_the_old_writer_the_writer(db: SqliteDatabase) -> None:
+    other = SqliteDatabase(db.path)
     other.take_over()
     db.take_over()
     _add(db, 1)
@@ -73,10 +73,12 @@ def test_taking_over_again_makes_the_old_writer_the_writer(db: Sqlite) -> None:
     db.close()
 
 
-def test_a_process_of_an_earlier_headrace_is_fenced_when_its_store_is_migrated(db: Sqlite) -> None:
+def test_a_process_of_an_earlier_headrace_is_fenced_when_its_store_is_migrated(
+    db: SqliteDatabase,
+) -> None:
     with db.write() as connection:
         as_version_1(connection)
-    migrated = Sqlite(db.path)
+    migrated = SqliteDatabase(db.path)
     with pytest.raises(Fenced):
         _add(db, 1)
     migrated.take_over()
@@ -86,7 +88,7 @@ def test_a_process_of_an_earlier_headrace_is_fenced_when_its_store_is_migrated(d
     db.close()
 
 
-def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: Sqlite) -> None:
+def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: SqliteDatabase) -> None:
     _add(db, 1)
     with db.read() as connection:
         before = connection.execute("SELECT count(*) FROM t").fetchone()
@@ -99,14 +101,14 @@ def test_a_reader_keeps_its_snapshot_while_the_writer_goes_on(db: Sqlite) -> Non
     db.close()
 
 
-def test_a_reader_cannot_write(db: Sqlite) -> None:
+def test_a_reader_cannot_write(db: SqliteDatabase) -> None:
     with db.read() as connection, pytest.raises(sqlite3.OperationalError, match="readonly"):
         connection.execute("INSERT INTO t VALUES (1)")
     assert _numbers(db) == []
     db.close()
 
 
-def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(db: Sqlite) -> None:
+def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(db: SqliteDatabase) -> None:
     with pytest.raises(sqlite3.OperationalError, match="no such table: missing"):
         _add_and_fail(db)
     _add(db, 2)
@@ -114,7 +116,9 @@ def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(db: Sqlite) ->
     db.close()
 
 
-def test_what_was_committed_is_there_after_the_process_is_gone(db: Sqlite, tmp_path: Path) -> None:
+def test_what_was_committed_is_there_after_the_process_is_gone(
+    db: SqliteDatabase, tmp_path: Path
+) -> None:
     _add(db, 1)
     connection = db._writer
     connection.execute("BEGIN IMMEDIATE")
@@ -122,7 +126,7 @@ def test_what_was_committed_is_there_after_the_process_is_gone(db: Sqlite, tmp_p
     # The files as they are in the middle of a transaction are what a killed process leaves.
     for path in db.path.parent.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    again = Sqlite(tmp_path / "serving.db")
+    again = SqliteDatabase(tmp_path / "serving.db")
     assert _numbers(again) == [1]
     again.close()
     db.close()
@@ -137,7 +141,7 @@ def test_what_was_committed_is_there_after_the_process_is_gone(db: Sqlite, tmp_p
     ],
 )
 def test_a_failure_of_the_disk_is_named(
-    db: Sqlite, said: str, condition: type[Exception], sentence: str
+    db: SqliteDatabase, said: str, condition: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(condition) as caught, db.write():
         raise sqlite3.OperationalError(said)
@@ -147,7 +151,9 @@ def test_a_failure_of_the_disk_is_named(
     db.close()
 
 
-def test_a_full_disk_takes_nothing_and_the_work_goes_on_when_there_is_room(db: Sqlite) -> None:
+def test_a_full_disk_takes_nothing_and_the_work_goes_on_when_there_is_room(
+    db: SqliteDatabase,
+) -> None:
     pages = db._writer.execute("PRAGMA page_count").fetchone()[0]
     db._writer.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(DiskFull):

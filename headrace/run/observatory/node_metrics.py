@@ -25,7 +25,7 @@ from headrace.run.observatory.graph import GraphNode
 from headrace.run.observatory.observed_project import ObservedProject
 from headrace.run.observatory.oldest_wait import oldest_wait_ms
 from headrace.serving.history import read_epochs
-from headrace.serving.store import VersionState
+from headrace.serving.store import VersionStatus
 from headrace.serving.watches import WatchStatus
 
 _BATCH = ("archive", "batch", "tidy")
@@ -197,7 +197,7 @@ class NodeMetricsReader:
         if view.differences:
             reason = f"the audit found {view.differences:,} differences"
             return NodeMetrics("bad", reason, detail=detail, what="audit")
-        if view.state == VersionState.BUILDING and self.running:
+        if view.state == VersionStatus.BUILDING and self.running:
             return NodeMetrics("warn", f"view '{name}' is being built", detail=detail, what="build")
         if reason := self._abandoned(name):
             return NodeMetrics("warn", reason, detail=detail, what="pattern")
