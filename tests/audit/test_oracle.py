@@ -271,7 +271,7 @@ TAMPERED = {
     "a list that has lost its beginning": (
         "lists",
         Layer.GENERATION,
-        "UPDATE rows SET p0 = NULL WHERE k0 = 'a'",
+        "UPDATE rows SET p0 = NULL",
         1,
     ),
     "a set of ids that has lost some": ("lists", Layer.GENERATION, "UPDATE rows SET p18 = NULL", 1),
