@@ -36,7 +36,7 @@ def open_store(
 def open_database(address: StoreAddress) -> Database:
     if address.kind == FILE:
         return SqliteDatabase(address.path)
-    made: Database = _postgres(address).Postgres(address)
+    made: Database = _postgres(address).PostgresDatabase(address)
     return made
 
 

@@ -323,10 +323,10 @@ def test_every_merge_has_a_case() -> None:
 def test_a_sum_of_decimals_is_exact_beyond_the_digits_of_its_type() -> None:
     high = merge_states(Merge.DECIMAL_SUM, ["99E36", "99E36", "-99E36"])
     low = merge_states(Merge.DECIMAL_SUM, ["0.25", "0.25"])
-    assert finish_state(Merge.DECIMAL_SUM, high, 38, 0, "0") == "9" * 2 + "0" * 36
-    assert finish_state(Merge.DECIMAL_SUM, "1E3", 38, 2, low) == "0" * 32 + "1000.50"
-    assert finish_state(Merge.DECIMAL_SUM, "198E36", 38, 0, "0") is None
-    assert finish_state(Merge.DECIMAL_SUM, "198E36", 38, 6, "0", 3) is None
+    assert finish_state(Merge.DECIMAL_SUM, high, 38, 0) == "9" * 2 + "0" * 36
+    assert finish_state(Merge.DECIMAL_SUM, "1E3", 38, 2, None, low) == "0" * 32 + "1000.50"
+    assert finish_state(Merge.DECIMAL_SUM, "198E36", 38, 0) is None
+    assert finish_state(Merge.DECIMAL_SUM, "198E36", 38, 6, 3) is None
 
 
 def test_every_merge_is_either_plain_sql_or_a_state() -> None:

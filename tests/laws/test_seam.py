@@ -84,8 +84,8 @@ _NESTED = ("tags", "labels", "o")
 TYPED: dict[str, list[str]] = {
     "min": [f"min({column})" for column in _SCALARS],
     "max": [f"max({column})" for column in _SCALARS],
-    "sum": ["sum(tiny)", "sum(small)", "sum(money)"],
-    "avg": ["avg(tiny)", "avg(money)"],
+    "sum": ["sum(tiny)", "sum(small)", "sum(money)", "sum(CAST(n AS DECIMAL(38,18)))"],
+    "avg": ["avg(tiny)", "avg(money)", "avg(CAST(n AS DECIMAL(30,8)))"],
     "first": [f"first({column})" for column in (*_SCALARS, *_NESTED)],
     "last": [f"last({column})" for column in (*_NESTED, "v", "money")],
     "max_by": [

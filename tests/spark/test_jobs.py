@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+from headrace.core.position import Position
 from headrace.define.settings import Settings
 from headrace.run.schedule import Schedule
 from headrace.spark.jobs import BatchJobs
@@ -55,6 +56,12 @@ class Building:
 
     def __init__(self, spark: Any) -> None:
         self.spark, self.begun = spark, threading.Event()
+
+    def end(self) -> Position:
+        return Position((0,))
+
+    def has_committed(self, end: Position) -> bool:
+        return True
 
     def archive(self) -> None: ...
 

@@ -16,7 +16,7 @@ from headrace.core.errors import BadSetting, EngineFailed, Unavailable
 from headrace.define.settings import SparkSettings
 from headrace.spark import class_archive
 from headrace.spark.java import find_java
-from headrace.spark.session import EXIT_ON_OOM, FIXED_CONF, _base, session_conf, start_session
+from headrace.spark.session import EXIT_ON_OOM, FIXED_CONF, session_conf, start_session, user_conf
 
 pytestmark = pytest.mark.process
 
@@ -122,7 +122,7 @@ def test_user_file_wins_over_our_defaults(tmp_path: Path, monkeypatch: pytest.Mo
     ]
     (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
-    conf = session_conf(SparkSettings(), tmp_path, _base())
+    conf = session_conf(SparkSettings(), tmp_path, user_conf())
     assert conf["spark.ui.enabled"] == "true"
     assert conf["spark.driver.memory"] == "7g"
     assert conf["spark.master"] == "yarn"

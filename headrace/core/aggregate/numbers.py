@@ -74,7 +74,7 @@ def _decimal_avg(size: tuple[int, int]) -> LoweredAggregate:
     """The mean is NULL where the sum is: so it is in Spark."""
     partials = _decimals(size)
     mean = Type.decimal_of(*(min(digits + 4, _DIGITS_MAX) for digits in size))
-    finish = _finish_decimals(mean, partials, f", {{{len(partials)}}}")
+    finish = _finish_decimals(mean, partials, f"{{{len(partials)}}}")
     if len(partials) > 1:
         total = _finish_decimals(_sum_type(size), partials)
         finish = f"CASE WHEN {total} IS NOT NULL THEN {finish} END"
@@ -87,8 +87,8 @@ def _sum_type(size: tuple[int, int]) -> Type:
 
 def _finish_decimals(type: Type, sums: tuple[Partial, ...], count: str = "") -> str:
     assert type.size is not None
-    low = "{1}" if len(sums) > 1 else "'0'"
-    return f"finish_decimal_sum({{0}}, {type.size[0]}, {type.size[1]}, {low}{count})"
+    rest = [count or "NULL", "{1}"] if len(sums) > 1 else [count] if count else []
+    return f"finish_decimal_sum({', '.join(['{0}', *map(str, type.size), *rest])})"
 
 
 def _count(types: Types, said: ParameterValues) -> LoweredAggregate:

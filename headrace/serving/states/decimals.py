@@ -23,7 +23,9 @@ def add(states: Sequence[str]) -> str:
     return f"{total:f}"
 
 
-def total(state: str, precision: int, scale: int, low: str, count: int | None = None) -> str | None:
+def total(
+    state: str, precision: int, scale: int, count: int | None = None, low: str = "0"
+) -> str | None:
     """The sum of a state and its low digits, or with a `count` the mean, as a stored decimal; None
     if it has more digits than its type.
     """
