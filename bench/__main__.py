@@ -15,9 +15,21 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import carried, latency, live, patterns, reads, sliding, throughput, watches
+from bench import (
+    carried,
+    intake,
+    latency,
+    live,
+    patterns,
+    reads,
+    recovery,
+    sliding,
+    throughput,
+    watches,
+)
 from bench.page import describe_machine, write_page
 
+KILLS = 10
 # Each part gets a folder of its own, the number of events, the seconds of a timed run, a console.
 PARTS: dict[str, Callable[[Path, int, float, Console], Any]] = {
     "throughput": lambda folder, events, _, console: throughput.measure(folder, events, console),
@@ -25,7 +37,9 @@ PARTS: dict[str, Callable[[Path, int, float, Console], Any]] = {
     "carried": lambda folder, events, _, console: carried.measure(folder, events, console),
     "patterns": lambda folder, events, _, console: patterns.measure(folder, events, console),
     "watches": lambda folder, _, __, console: watches.measure(folder, console),
+    "intake": lambda folder, _, seconds, console: intake.measure(folder, seconds / 6, console),
     "latency": lambda folder, _, seconds, console: latency.measure(folder, seconds, console),
+    "recovery": lambda folder, _, __, console: recovery.measure(folder, KILLS, console),
     "reads": lambda folder, _, seconds, console: reads.measure(folder, seconds, console),
     "live": lambda folder, _, seconds, console: live.measure(folder, seconds, console),
 }
