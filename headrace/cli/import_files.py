@@ -17,20 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TimeRemainingColumn
 from rich.text import Text
 
 from headrace.api.service import Service
 from headrace.cli.failure import Fields, fields_of, lines_of
 from headrace.cli.folder import load, name_hint, named_job, open_project_or_job
-from headrace.cli.report import Report, console, dim, good
+from headrace.cli.report import Report, dim, good
+from headrace.cli.transfer_bar import transfer_bar
 from headrace.client.formats import plural
 from headrace.core.address import LogAddress
 from headrace.core.errors import (
@@ -160,7 +154,7 @@ def _taken(
     cores = options.processes or len(os.sched_getaffinity(0))
     processes = min(cores, 1 + size // spec.part_bytes)
     accepted = 0
-    with _progress(size, options.quiet) as (bar, task):
+    with transfer_bar("import", size, options.quiet, TimeRemainingColumn()) as (bar, task):
         for part in packed_parts(spec, tasks_of(plans, spec.part_bytes), processes):
             receipt = _receipt(service, spec.definition.name, part.name)
             yield part, receipt
@@ -176,24 +170,6 @@ def _receipt(service: Service, stream: str, part: str) -> Receipt:
             return service.import_part(stream, part)
         except Overloaded:
             time.sleep(_OVERLOADED_S)
-
-
-@contextmanager
-def _progress(size: int, quiet: bool) -> Iterator[tuple[Progress, TaskID]]:
-    # The bar is on stderr, and only at a terminal.
-    screen = console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.fields[events]} events"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        console=screen,
-        transient=True,
-        disable=quiet or not screen.is_terminal,
-    )
-    with bar:
-        yield bar, bar.add_task("import", total=size, events="0", rate="")
 
 
 @contextmanager

@@ -17,14 +17,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 from rich.text import Text
 
 from headrace.api.resources.catalog import CatalogRequest
 from headrace.api.service import Service
 from headrace.cli.failure import Fields, fields_of, lines_of
 from headrace.cli.folder import load, name_hint, named_job, open_project_or_job
-from headrace.cli.report import Report, console, dim, good
+from headrace.cli.report import Report, dim, good
+from headrace.cli.transfer_bar import transfer_bar
 from headrace.client.formats import plural, timestamp_to_second
 from headrace.core.address import LogAddress
 from headrace.core.errors import BadRequest, HeadraceError, NotFound
@@ -129,29 +129,12 @@ def _send_all(
     *,
     quiet: bool,
 ) -> None:
-    with _progress(source, quiet) as (bar, task):
+    with transfer_bar("send", _size(source), quiet) as (bar, task):
         for chunk in records:
             progress.add(service.submit(progress.stream, chunk).result())
             rate = progress.accepted / max(bar.tasks[task].elapsed or 0.0, 1e-3)
             done = source.tell() if source.seekable() else None
             bar.update(task, completed=done, events=f"{progress.accepted:,}", rate=f"{rate:,.0f}/s")
-
-
-@contextmanager
-def _progress(source: BinaryIO, quiet: bool) -> Iterator[tuple[Progress, TaskID]]:
-    # The bar is on stderr, and only at a terminal.
-    screen = console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.fields[events]} events"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[rate]}"),
-        console=screen,
-        transient=True,
-        disable=quiet or not screen.is_terminal,
-    )
-    with bar:
-        yield bar, bar.add_task("send", total=_size(source), events="0", rate="")
 
 
 def _size(source: BinaryIO) -> int | None:

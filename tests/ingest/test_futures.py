@@ -7,6 +7,7 @@ an append and its end, which a real topic does not let a test hold.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -224,3 +225,16 @@ def test_the_first_failure_in_order_is_told_once_all_have_ended() -> None:
     assert told == []
     first.set_result(None)
     assert told == [FULL]
+
+
+class _Records(list[bytes]):
+    """A list that can be watched."""
+
+
+def test_what_waits_for_the_log_does_not_hold_the_records(topic: HeldTopic, intake: Intake) -> None:
+    records = _Records([b'{"user": "ann"}'])
+    alive, receipt = weakref.ref(records), intake.submit(records)
+    del records
+    assert alive() is None
+    topic.succeed(0)
+    assert receipt.result() == Receipt(1, offsets=receipt.result().offsets)
