@@ -1,4 +1,4 @@
-"""A Spark session that computes each frame once.
+"""A Spark session that computes each frame once, and a reading engine that runs each query once.
 
 What a frame holds is a function of its `key`: the events that it begins with, and what was done to
 them. A result that is known is given out again, so an engine can be run thousands of times over the
@@ -8,12 +8,15 @@ builds of one stream ask of Spark, and no more.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
+from headrace.serving import engine
 from headrace.serving.store import StateRow
 from headrace.spark.carry import CarryJob, FoldResult
 
@@ -100,6 +103,28 @@ class RememberedCarryJob(CarryJob):
 def _real(events: Frame, plan: Any, *more: Any) -> CarryJob:
     events.make()  # gives the stream's name its events, in Spark's own session
     return CarryJob(events.sparkSession.spark, plan, *more)
+
+
+def remember_queries(monkeypatch: pytest.MonkeyPatch, memory: Memory) -> None:
+    """Let the reading engine run each query once over the same tables."""
+    real = engine.run
+
+    def run(sql: str, tables: Mapping[str, pa.Table], *limits: Any, **more: Any) -> pa.Table:
+        key = (sql, tuple((name, _content(table)) for name, table in tables.items()))
+        if key not in memory:
+            memory[key] = real(sql, tables, *limits, **more)
+        return memory[key]
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("headrace.serving.") and getattr(module, "run", None) is real:
+            monkeypatch.setattr(module, "run", run)
+
+
+def _content(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return sink.getvalue().to_pybytes()
 
 
 class AtOnce:

@@ -6,8 +6,8 @@ redeploy that changes a view, the lookout for alerts, a subscriber, and the rete
 alerts. tests/interleaved.py runs them one store call at a time. After each call that writes, each
 view is read: its answer must be the reference's for the position that it names, or call itself
 provisional, and no position moves back. At the end of every order speed and batch catch up, and
-then everything is exact, also what the subscriber was sent. Spark computes each epoch and build
-once (tests/remembered.py), so an order takes a fraction of a second.
+then everything is exact, also what the subscriber was sent. Spark and the reading engine compute each
+result once (tests/remembered.py), so an order takes a tenth of a second.
 
 Compaction is not among them: it calls no store, and readers keep the version that they have opened
 (tests/master/test_compact.py).
@@ -41,7 +41,7 @@ from engines import (
     decoded,
 )
 from interleaved import Choose, Stepped, SteppedDatabase, at_random, in_parts, run, step
-from remembered import AtOnce, Frame, Memory, RememberedCarryJob, Session
+from remembered import AtOnce, Frame, Memory, RememberedCarryJob, Session, remember_queries
 
 from headrace.batch import build as batch
 from headrace.batch.build import Builder
@@ -160,7 +160,8 @@ def scene(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scen
 
 
 @pytest.fixture(autouse=True)
-def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _remembered(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
+    remember_queries(monkeypatch, scene.memory)
     count = speed_epoch._count
 
     def counted(frame: Frame, stream: StreamPlan, highs: Any) -> Any:
