@@ -35,6 +35,11 @@ class FunctionDefinition:
     kind: str  # "arrow" or "pandas"
     body: Callable[..., Any]
 
+    @property
+    def origin(self) -> Origin:
+        code = getattr(self.body, "__code__", None)
+        return Origin("functions.py", code.co_firstlineno if code else 1)
+
 
 def function(
     *, takes: list[str], returns: str, kind: str = "arrow", name: str | None = None
@@ -68,12 +73,11 @@ def load_functions(path: Path) -> tuple[FunctionDefinition, ...]:
             raise BadDefinition(
                 f"the function '{definition.name}' is defined twice",
                 hint="give one of them another name: @function(name=…).",
-                origin=_origin(path, definition),
+                origin=definition.origin,
             )
         if not definition.name.isidentifier():
             raise BadDefinition(
-                f"'{definition.name}' is not a valid function name",
-                origin=_origin(path, definition),
+                f"'{definition.name}' is not a valid function name", origin=definition.origin
             )
     return tuple(found.values())
 
@@ -106,11 +110,6 @@ def _marked(module: ModuleType) -> list[FunctionDefinition]:
     # The same function under two Python names is one function.
     bodies = {id(value): value for value in vars(module).values() if hasattr(value, MARK)}
     return [getattr(body, MARK) for body in bodies.values()]
-
-
-def _origin(path: Path, definition: FunctionDefinition) -> Origin:
-    code = getattr(definition.body, "__code__", None)
-    return Origin(path.name, code.co_firstlineno if code else 1)
 
 
 def _line(error: Exception, path: Path) -> int:

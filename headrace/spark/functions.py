@@ -16,14 +16,29 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import ArrowUDFType, PandasUDFType, arrow_udf, pandas_udf
 
+from headrace.core.errors import BadDefinition
 from headrace.define.functions import MODULE, FunctionDefinition
 
 
 def register_functions(spark: SparkSession, definitions: Iterable[FunctionDefinition]) -> None:
     """Make each definition callable by its name in the session's SQL."""
     for definition in definitions:
+        if _built_in(spark, definition.name):
+            raise BadDefinition(
+                f"the function '{definition.name}' has the name of a function of Spark SQL, which "
+                "would be called in its place",
+                hint="give it another name: @function(name=…).",
+                origin=definition.origin,
+            )
         pickle_by_value(definition.body.__module__)
         spark.udf.register(definition.name, _column_function(definition))
+
+
+def _built_in(spark: SparkSession, name: str) -> bool:
+    jvm: Any = spark._jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    known = catalyst.analysis.FunctionRegistry.builtin()
+    return bool(known.functionExists(catalyst.FunctionIdentifier(name.lower())))
 
 
 def pickle_by_value(name: str) -> None:

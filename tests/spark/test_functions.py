@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headrace.core.errors import BadDefinition, BadProject
 from headrace.define.functions import load_functions
+from headrace.spark.functions import register_functions
 
 HEAD = "from headrace.define.functions import function\n"
 ONE = "@function(takes=['STRING'], returns='STRING'{more})\ndef {name}(text):\n    return text\n"
@@ -64,3 +66,15 @@ def test_file_that_fails_is_told_with_its_line(
 def test_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadProject, match=r"gone\.py cannot be read"):
         load_functions(tmp_path / "gone.py")
+
+
+@pytest.mark.parametrize("name", ["upper", "Window", "COUNT"])
+def test_name_of_a_function_of_spark_is_refused(spark: Any, tmp_path: Path, name: str) -> None:
+    functions = load_functions(write(tmp_path, ONE.format(name=name, more="")))
+    with pytest.raises(BadDefinition) as caught:
+        register_functions(spark.newSession(), functions)
+    assert caught.value.message == (
+        f"the function '{name}' has the name of a function of Spark SQL, which would be called in "
+        "its place"
+    )
+    assert str(caught.value.origin) == "functions.py:2"
