@@ -796,11 +796,6 @@ export interface RetryResult {
   notifications: number;
 }
 
-/** All versions of a rule, the newest first. */
-export interface RuleHistory {
-  versions: RuleVersion[];
-}
-
 /** The current rules. */
 export interface RuleList {
   rules: RuleStatus[];
@@ -834,6 +829,11 @@ export interface RuleVersion {
   kept: boolean;
   changed_at: string;
   changed_by: string;
+}
+
+/** All versions of a rule, the newest first. */
+export interface RuleVersions {
+  versions: RuleVersion[];
 }
 
 /** Speed could not keep up: of the events after the boundary it has processed this share. */
@@ -1305,7 +1305,7 @@ export interface Questions {
     asked: {
       rule: string;
     };
-    answer: RuleHistory;
+    answer: RuleVersions;
   };
   /** The caller and their permissions. */
   session: {

@@ -24,7 +24,7 @@ from headrace.api.resource_routes import RESOURCE_ROUTES
 from headrace.api.resources.alerts import AlertRequest, AlertsRequest
 from headrace.api.resources.dead_letters import DeadLettersRequest
 from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
-from headrace.api.resources.rules import RuleHistoryRequest, RuleList, RuleRequest, RulesRequest
+from headrace.api.resources.rules import RuleList, RuleRequest, RulesRequest, RuleVersionsRequest
 from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.watches import WatchesRequest, WatchList, WatchRequest
 from headrace.api.route import STREAM, VIEW, BodyKind, Route
@@ -118,7 +118,7 @@ ROUTES: tuple[Route[Api], ...] = (
         needs=_defines(NAMED),
     ),
     get_route(RuleRequest),
-    get_route(RuleHistoryRequest),
+    get_route(RuleVersionsRequest),
     Route(
         "POST", "/v1/rules/{rule}/disable", "disable_rule",
         "Disable a rule: it raises no more alerts.",

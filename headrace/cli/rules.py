@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from headrace.api.resources.rules import RuleHistoryRequest, RuleRequest, RulesRequest
+from headrace.api.resources.rules import RuleRequest, RulesRequest, RuleVersionsRequest
 from headrace.api.rule_service import MuteStatus, RuleStatus
 from headrace.cli.folder import open_service
 from headrace.cli.report import Report, dim, good, unwrapped
@@ -94,7 +94,7 @@ def _changed(version: RuleVersion) -> Report:
 
 def history(folder: Path, name: str) -> Report:
     with open_service(folder) as service:
-        found = service.ask(RuleHistoryRequest(name)).versions
+        found = service.ask(RuleVersionsRequest(name)).versions
     rows = [
         [str(v.version), v.state, f"{timestamp(v.changed_at)} UTC", v.changed_by, v.text]
         for v in found

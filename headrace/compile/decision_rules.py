@@ -158,7 +158,7 @@ class _RuleAnalyser:
                 raise BadDefinition(
                     f"{test.where}: expected a BOOLEAN condition, got '{test.text}', which is "
                     f"{found.upper()}",
-                    hint="write a comparison; in a decision table a plain value means equality."
+                    hint="write a comparison; in a decision table, a literal alone means equality."
                     if "column" in test.where
                     else "write a comparison.",
                     origin=test.origin,

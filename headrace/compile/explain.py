@@ -78,7 +78,7 @@ class Estimate(msgspec.Struct, frozen=True):
     of: str = "value"
 
 
-class Explanation(msgspec.Struct, frozen=True):
+class QueryExplanation(msgspec.Struct, frozen=True):
     """How a view is maintained."""
 
     view: str
@@ -104,7 +104,7 @@ class Explanation(msgspec.Struct, frozen=True):
         return "\n".join([*head, *sections, *exact])
 
 
-def explain(plan: Plan, view: str) -> Explanation:
+def explain(plan: Plan, view: str) -> QueryExplanation:
     """The explanation of a view or derived stream; NotFound if the plan has none of that name."""
     found = plan.view(view)
     derived = next((each for each in plan.derived if each.name.lower() == view.lower()), None)
@@ -114,7 +114,7 @@ def explain(plan: Plan, view: str) -> Explanation:
         names = [v.name for v in plan.views] + [d.name for d in plan.derived]
         raise unknown_view(view, names)
     kept = found.kept
-    return Explanation(
+    return QueryExplanation(
         found.name,
         found.kind,
         _KINDS[found.kind],
@@ -141,13 +141,13 @@ def unknown_view(view: str, known: list[str]) -> NotFound:
     return NotFound(f"there is no view '{view}'", hint=hint)
 
 
-def _derived(stream: DerivedPlan) -> Explanation:
+def _derived(stream: DerivedPlan) -> QueryExplanation:
     tables = f" (joined with {_listed(stream.tables)})" if stream.tables else ""
     words = f"each event of '{stream.stream}'{tables} gives its events; no event needs another"
     if stream.carry:
         words = f"the events of '{stream.stream}' are folded in order, key by key, into its events"
     section = Section("derive", (words,), stream.sql)
-    return Explanation(
+    return QueryExplanation(
         stream.name, "stream", _KINDS["stream"], "", digest(stream), None, (section,), ()
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from headrace.compile.navigation import DOUBLE, TEXT, NavigationReader, TypedExpression
-from headrace.core.pattern import Constant, Expression, FunctionCall, RowNavigation, Value
+from headrace.core.pattern import Expression, FunctionCall, Literal, RowNavigation, Value
 from headrace.core.schema import Type
 from headrace.core.time import duration_us
 from headrace.define.dialect import sql_of
@@ -69,7 +69,7 @@ class ConditionCompiler:
             length = duration_us(f"{node.this.name} {node.args.get('unit') or ''}".strip())
         except ValueError as error:
             raise self.leaves.unsupported(f"the interval is not valid: {error}") from error
-        return TypedExpression(Constant(length), INTERVAL)
+        return TypedExpression(Literal(length), INTERVAL)
 
     def of_row(self, node: exp.Expr) -> bool:
         """Whether an expression refers to the current row alone."""
@@ -180,16 +180,16 @@ class ConditionCompiler:
 
 def _constant(node: exp.Expr) -> TypedExpression | None:
     if isinstance(node, exp.Null):
-        return TypedExpression(Constant(None), NULL)
+        return TypedExpression(Literal(None), NULL)
     if isinstance(node, exp.Boolean):
-        return TypedExpression(Constant(bool(node.this)), BOOLEAN)
+        return TypedExpression(Literal(bool(node.this)), BOOLEAN)
     if not isinstance(node, exp.Literal):
         return None
     if node.is_string:
-        return TypedExpression(Constant(node.name), TEXT)
+        return TypedExpression(Literal(node.name), TEXT)
     whole = node.name.isdecimal()
     return TypedExpression(
-        Constant(int(node.name) if whole else float(node.name)), BIGINT if whole else DOUBLE
+        Literal(int(node.name) if whole else float(node.name)), BIGINT if whole else DOUBLE
     )
 
 

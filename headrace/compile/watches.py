@@ -52,7 +52,7 @@ _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {
 }  # fmt: skip
 _HIDDEN_NAME = re.compile(r"(?:stream |view )?'_(?:matches|watched)_(\w+)'")
 _EXACT = 2**53  # whole numbers up to this are the same as DOUBLE
-Constant = float | str
+ConstantValue = float | str
 
 
 class WatchShape(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class ShapedWatch:
 
     watch: WatchDefinition
     shape: WatchShape
-    constants: tuple[Constant, ...]
+    constants: tuple[ConstantValue, ...]
 
 
 @lru_cache(maxsize=20_000)
@@ -139,7 +139,7 @@ class _ConstantExtractor:
     """Replaces constants by columns of the table of constants."""
 
     def __init__(self) -> None:
-        self.constants: list[Constant] = []
+        self.constants: list[ConstantValue] = []
         self.types: list[str] = []
 
     def extract(self, condition: exp.Expr) -> exp.Expr:
@@ -154,13 +154,13 @@ class _ConstantExtractor:
         taken: exp.Expr = whole.this
         return taken
 
-    def _column(self, value: Constant) -> exp.Column:
+    def _column(self, value: ConstantValue) -> exp.Column:
         self.constants.append(value)
         self.types.append("STRING" if isinstance(value, str) else "DOUBLE")
         return exp.column(f"_c{len(self.constants) - 1}", table=CONSTANTS)
 
 
-def _constant(node: exp.Expr | None) -> Constant | None:
+def _constant(node: exp.Expr | None) -> ConstantValue | None:
     """The value of a number or string literal; None if it stays in the shape."""
     sign, literal = (-1, node.this) if isinstance(node, exp.Neg) else (1, node)
     if not isinstance(literal, exp.Literal):

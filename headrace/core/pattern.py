@@ -161,7 +161,7 @@ class MatchAggregate(_Noun, frozen=True, tag="Aggregate"):
     final: bool = False
 
 
-class Constant(_Noun, frozen=True):
+class Literal(_Noun, frozen=True, tag="Constant"):
     value: bool | int | float | str | None
 
 
@@ -172,7 +172,7 @@ class FunctionCall(_Noun, frozen=True, tag="Call"):
     arguments: tuple[Expression, ...]
 
 
-Expression = Value | Classifier | MatchNumber | MatchId | MatchAggregate | Constant | FunctionCall
+Expression = Value | Classifier | MatchNumber | MatchId | MatchAggregate | Literal | FunctionCall
 
 
 class Pattern(msgspec.Struct, frozen=True, tag=True):

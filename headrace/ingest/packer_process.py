@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from headrace.core.errors import HeadraceError, Unavailable
-from headrace.ingest.packing import Packer, PackSpec, PackTask, StagedPart
+from headrace.ingest.packing import BlockPacker, PackSpec, PackTask, StagedPart
 
 PERMITS = 3  # parts that wait for the log
 _PERMIT = b"permit"
@@ -82,7 +82,7 @@ class _Worker:
         self._permits = PERMITS
 
     def run(self) -> None:
-        packer = Packer(pickle.load(self._given))
+        packer = BlockPacker(pickle.load(self._given))
         while True:
             while not self._tasks:
                 self._read()

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 
 from headrace.core.errors import Unavailable
 from headrace.ingest.packer_process import PackerProcess
-from headrace.ingest.packing import Packer, PackSpec, PackTask, StagedPart
+from headrace.ingest.packing import BlockPacker, PackSpec, PackTask, StagedPart
 
 _TASKS_AHEAD = 2  # that each process has
 
@@ -30,7 +30,7 @@ def packed_parts(spec: PackSpec, tasks: Iterable[PackTask], processes: int) -> I
 
 
 def _packed_here(spec: PackSpec, tasks: Iterable[PackTask]) -> Iterator[StagedPart]:
-    packer = Packer(spec)
+    packer = BlockPacker(spec)
     try:
         for task in tasks:
             yield from packer.pack(task)

@@ -82,7 +82,7 @@ class StagedPart:
     problems: tuple[str, ...]  # why, for the first of them
 
 
-class Packer:
+class BlockPacker:
     """Packs tasks; the names of its parts are unique among processes."""
 
     def __init__(self, spec: PackSpec) -> None:

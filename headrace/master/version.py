@@ -167,7 +167,7 @@ class MasterVersion:
 def _inconsistent(path: Path, what: str) -> CorruptMaster:
     return CorruptMaster(
         f"the Delta log of the master dataset of '{path.name}' is inconsistent: {what}",
-        hint="restore a backup; nothing was changed.",
+        hint="restore a backup of the master dataset; this command has changed nothing.",
         origin=str(path / "_delta_log"),
     )
 

@@ -14,9 +14,9 @@ from typing import Any
 from headrace.core.errors import Unsupported
 from headrace.core.pattern import (
     Classifier,
-    Constant,
     Expression,
     FunctionCall,
+    Literal,
     MatchAggregate,
     MatchId,
     MatchNumber,
@@ -67,7 +67,7 @@ class ExpressionCompiler:
 
     def part(self, expression: Expression) -> Closure:
         match expression:
-            case Constant(value):
+            case Literal(value):
                 return lambda trail: value
             case FunctionCall(function, arguments):
                 return self.call(function, arguments)
@@ -92,7 +92,7 @@ class ExpressionCompiler:
             return self.under_test(leaf.place)
         if isinstance(leaf, Classifier):
             return self.under_test(leaf.place) and leaf.place.shift == 0
-        return isinstance(leaf, Constant)
+        return isinstance(leaf, Literal)
 
     def under_test(self, place: RowNavigation) -> bool:
         return place.name in self.own and not place.first and place.offset == 0

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.core.pattern import Constant, Expression, FunctionCall, Value
+from headrace.core.pattern import Expression, FunctionCall, Literal, Value
 from headrace.pattern.evaluate import Closure
 from headrace.pattern.trail import Row, Trail
 
@@ -117,7 +117,7 @@ def evaluate(expression: Expression, table: RowColumns, columns: dict[str, int])
     match expression:
         case Value(name, place):
             return table.column(columns[name], -place.shift)
-        case Constant(value):
+        case Literal(value):
             return _constant(value, len(table.rows))
         case FunctionCall(function, arguments) if function in _FUNCTIONS:
             parts = [evaluate(argument, table, columns) for argument in arguments]

@@ -61,7 +61,8 @@ def find_server(url: str | None, home: Path | None) -> ServerAddress:
     if (running := running_url(found.layout)) is None:
         raise Unavailable(
             f"the server in {found.folder} is not running",
-            hint="start it with `headrace serve`, or give one with --server or HEADRACE_SERVER.",
+            hint="start it with `headrace serve`, or give the URL of another with --server or "
+            "HEADRACE_SERVER.",
         )
     certificate = ""
     if running.startswith("https:"):

@@ -126,7 +126,10 @@ def _header(block: bytes) -> tarfile.TarInfo:
     try:
         return tarfile.TarInfo.frombuf(block, "utf-8", "strict")
     except (tarfile.HeaderError, UnicodeDecodeError) as error:
-        raise BadRequest(f"the body is not a valid tar: {error}") from error
+        raise BadRequest(
+            f"the submitted project is not a valid tar: {error}",
+            hint="use `headrace submit`, or pack it with `tar --format=ustar`, uncompressed.",
+        ) from error
 
 
 def _check_path(name: str) -> str:

@@ -116,7 +116,7 @@ def run(
         cancellation.check()
         raise LimitReached(
             f"the query timed out after {seconds_max:g} seconds and was cancelled",
-            hint="ask for fewer rows, or raise query.seconds_max.",
+            hint="restrict it with WHERE, or raise query.seconds_max.",
         ) from error
     except duckdb.OutOfMemoryException as error:
         raise LimitReached(

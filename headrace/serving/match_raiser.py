@@ -35,7 +35,7 @@ from headrace.serving.alert_candidates import (
 from headrace.serving.alerts import bump_alerts_version
 from headrace.serving.database import Database, Transaction
 from headrace.serving.notifications import notify
-from headrace.serving.watches import ActiveWatch, active_watches, end_watch, expired_watches
+from headrace.serving.watches import RunningWatch, active_watches, end_watch, expired_watches
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ def _new_rows(db: Transaction, shape: ShapePlan, rows: Sequence[Row]) -> Iterato
 
 
 def _raise(
-    db: Transaction, at: CandidateProgress, watch: ActiveWatch, match: Match, now: int
-) -> ActiveWatch | None:
+    db: Transaction, at: CandidateProgress, watch: RunningWatch, match: Match, now: int
+) -> RunningWatch | None:
     """Save a match and its notification; returns the watch after it, None if it has ended."""
     if watch.until_us is not None and match.arrived_us >= watch.until_us:
         return watch

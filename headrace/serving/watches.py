@@ -66,7 +66,7 @@ class WatchCounts(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveWatch:
+class RunningWatch:
     """An active watch, as needed to raise its matches."""
 
     number: int
@@ -112,7 +112,7 @@ def remove(db: Transaction, name: str, who: str, now_us: int) -> None:
     )
 
 
-def end_watch(db: Transaction, watch: ActiveWatch, why: str, now_us: int) -> None:
+def end_watch(db: Transaction, watch: RunningWatch, why: str, now_us: int) -> None:
     """End a watch and notify its destinations once, inside the caller's transaction."""
     ended = db.execute(
         "UPDATE _watches SET state = 'ended', ended_at = ?, why = ? "
@@ -209,7 +209,7 @@ def constants(
     return rows, [bounds] if known else []
 
 
-def active_watches(db: Transaction, numbers: Iterable[int]) -> dict[int, ActiveWatch]:
+def active_watches(db: Transaction, numbers: Iterable[int]) -> dict[int, RunningWatch]:
     """The active ones of these watches, by number."""
     found = {}
     for number in set(numbers):
@@ -219,7 +219,7 @@ def active_watches(db: Transaction, numbers: Iterable[int]) -> dict[int, ActiveW
     return found
 
 
-def expired_watches(db: Transaction, now_us: int) -> list[ActiveWatch]:
+def expired_watches(db: Transaction, now_us: int) -> list[RunningWatch]:
     """The active watches whose UNTIL has passed."""
     rows = db.execute(
         f"{_ACTIVE} AND until_us <= ? AND lower IS NOT NULL ORDER BY until_us", (now_us,)
@@ -227,9 +227,9 @@ def expired_watches(db: Transaction, now_us: int) -> list[ActiveWatch]:
     return [_active_watch(row) for row in rows]
 
 
-def _active_watch(row: Sequence[Any]) -> ActiveWatch:
+def _active_watch(row: Sequence[Any]) -> RunningWatch:
     number, name, severity, text, until, most, matches = row
-    return ActiveWatch(number, name, severity, read_destinations(text), until, most, matches)
+    return RunningWatch(number, name, severity, read_destinations(text), until, most, matches)
 
 
 def destinations_of(db: Transaction) -> dict[str, Destination]:

@@ -30,7 +30,7 @@ from headrace.api.resources.events import (
 )
 from headrace.api.resources.quality import LatenessBucket, NullShare, Quality, StreamQuality
 from headrace.api.resources.query import QueryPlan
-from headrace.api.resources.rules import RuleHistory, RuleList
+from headrace.api.resources.rules import RuleList, RuleVersions
 from headrace.api.resources.status import ProjectStatus, StreamStatus, ViewStatus
 from headrace.api.resources.system import (
     DiskUsage,
@@ -166,7 +166,7 @@ SYSTEM = System(
 )
 ANSWERS: list[Any] = [
     ANSWER, LATENESS, WHY, REPLAY, STATUS, TOPOLOGY, CATALOG, LINEAGE, QUALITY, EPOCHS, ABOUT,
-    SYSTEM, FOUND, TRACE, DEAD_LETTERS, RuleList([RULE]), RULE, RuleHistory([VERSION]),
+    SYSTEM, FOUND, TRACE, DEAD_LETTERS, RuleList([RULE]), RULE, RuleVersions([VERSION]),
     WatchList([WATCH]), WATCH, FOUND_ALERTS, ALERT,
 ]  # fmt: skip
 METRICS = b"# TYPE headrace_accepted_total counter\nheadrace_accepted_total 18\n"

@@ -18,11 +18,11 @@ from headrace.api.resources.lineage import LineageRequest
 from headrace.api.resources.quality import QualityRequest
 from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
 from headrace.api.resources.rules import (
-    RuleHistory,
-    RuleHistoryRequest,
     RuleList,
     RuleRequest,
     RulesRequest,
+    RuleVersions,
+    RuleVersionsRequest,
 )
 from headrace.api.resources.status import StatusRequest
 from headrace.api.resources.system import SystemRequest
@@ -81,7 +81,7 @@ CALLS: list[tuple[GetRequest[Any], Any]] = [
     (DeadLettersRequest("clicks", 2), DEAD_LETTERS),
     (RulesRequest(), RuleList([RULE])),
     (RuleRequest("x y"), RULE),
-    (RuleHistoryRequest("slow"), RuleHistory([VERSION])),
+    (RuleVersionsRequest("slow"), RuleVersions([VERSION])),
     (WatchesRequest(), WatchList([WATCH])),
     (WatchesRequest("ended"), WatchList([WATCH])),
     (WatchRequest("x y"), WATCH),

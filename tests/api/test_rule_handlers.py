@@ -12,7 +12,7 @@ import pytest
 
 from headrace.api.client import RemoteService
 from headrace.api.resources.alerts import AlertRequest, AlertsRequest
-from headrace.api.resources.rules import RuleHistoryRequest, RuleRequest, RulesRequest
+from headrace.api.resources.rules import RuleRequest, RulesRequest, RuleVersionsRequest
 from headrace.api.server import HttpServer
 from headrace.core.errors import BadDefinition, NotFound
 from headrace.define.settings import HttpSettings
@@ -56,7 +56,7 @@ def test_each_question_goes_there_and_back(
     asked, book, _ = served
     assert asked.ask(RulesRequest()).rules == book.rules()
     assert asked.ask(RuleRequest("slow")) == book.rule("slow")
-    assert asked.ask(RuleHistoryRequest("slow")).versions == book.history("slow")
+    assert asked.ask(RuleVersionsRequest("slow")).versions == book.history("slow")
     newest, oldest = book.alerts(AlertFilter()).alerts
     assert asked.ask(AlertsRequest()) == book.alerts(AlertFilter())
     first = asked.ask(AlertsRequest(rule="slow", state="open", limit=1))

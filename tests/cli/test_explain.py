@@ -12,7 +12,7 @@ from rich.text import Text
 from typer.testing import Result
 
 from headrace.cli import planning
-from headrace.compile.explain import _MERGES, Explanation, explain
+from headrace.compile.explain import _MERGES, QueryExplanation, explain
 from headrace.compile.plan import (
     CarryPlan,
     DerivedPlan,
@@ -145,7 +145,7 @@ def test_windows_that_are_put_together_say_so(window: WindowPlan, kept: str, rea
     assert finish.words[0] == read
 
 
-def _explained(view: ViewPlan, **change: Any) -> Explanation:
+def _explained(view: ViewPlan, **change: Any) -> QueryExplanation:
     changed = msgspec.structs.replace(view, **change)
     return explain(msgspec.structs.replace(PLAN, views=(changed,)), view.name)
 

@@ -119,7 +119,7 @@ def test_a_table_means_the_same_as_its_sql(analyser: SparkAnalyser, tmp_path: Pa
             "rule,type,SET f\na,=5,x\n",
             "BadDefinition: rule 'a', row 2, column 'type': expected a BOOLEAN condition, "
             "got '5', which is INT\n"
-            "  hint: write a comparison; in a decision table a plain value means equality.\n"
+            "  hint: write a comparison; in a decision table, a literal alone means equality.\n"
             "  at d.csv:2",
         ),
         (

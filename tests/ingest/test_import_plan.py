@@ -14,7 +14,7 @@ from headrace.ingest.import_part import read_part
 from headrace.ingest.import_plan import ImportFile, plan_files, tasks_of
 from headrace.ingest.importer import Importer, import_folder
 from headrace.ingest.intake import Intake
-from headrace.ingest.packing import Packer, PackSpec
+from headrace.ingest.packing import BlockPacker, PackSpec
 from headrace.ingest.sent_files import SentFile
 
 from .bulk import import_into
@@ -102,7 +102,7 @@ def staged(intake: Intake, file: Path, *, again: bool = False) -> list[str]:
     folder = import_folder(intake.folder)
     folder.mkdir(exist_ok=True)
     key = hash_key(intake.folder / "ids") if intake.definition.id else None
-    packer = Packer(PackSpec(intake.definition, 2, 1_000, folder, key))
+    packer = BlockPacker(PackSpec(intake.definition, 2, 1_000, folder, key))
     plans = plan_files([ImportFile(file.name, file, "ndjson")], intake.address, again=again)
     return [part.name for task in tasks_of(plans, 10_000) for part in packer.pack(task)]
 

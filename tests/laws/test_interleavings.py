@@ -6,7 +6,7 @@ redeploy that changes a view, the lookout for alerts, a subscriber, and the rete
 alerts. tests/interleaved.py runs them one store call at a time. After each call that writes, each
 view is read: its answer must be the reference's for the position that it names, or call itself
 provisional, and no position moves back. At the end of every order speed and batch catch up, and
-then everything is exact, also what the subscriber was sent. Spark and the reading engine compute each
+then everything is exact, also what the subscriber was sent. Spark and the reading engine compute a
 result once (tests/remembered.py), so an order takes a tenth of a second.
 
 Compaction is not among them: it calls no store, and readers keep the version that they have opened

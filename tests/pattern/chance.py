@@ -10,11 +10,11 @@ from headrace.core.pattern import (
     Absent,
     Choice,
     Classifier,
-    Constant,
     End,
     Exclude,
     Expression,
     FunctionCall,
+    Literal,
     MatchAggregate,
     MatchNumber,
     Node,
@@ -124,8 +124,8 @@ def _leaf(chance: Random) -> Node:
 
 def _condition(chance: Random, asked: list[str | None], name: str, simple: bool) -> Expression:
     own = Value("c", RowNavigation(chance.choice([None, name])))
-    letter = FunctionCall("=", (own, Constant(name.lower())))
-    other = FunctionCall("<>", (own, Constant(chance.choice("abcd"))))
+    letter = FunctionCall("=", (own, Literal(name.lower())))
+    other = FunctionCall("<>", (own, Literal(chance.choice("abcd"))))
     column = Value("x", RowNavigation())
     if simple:
         near = RowNavigation(chance.choice([None, name]), shift=chance.choice([-1, -1, -2, 0, 1]))
@@ -135,11 +135,11 @@ def _condition(chance: Random, asked: list[str | None], name: str, simple: bool)
         chance.choice(["<", "<=", ">", "="]), (column, _number(chance, asked, False))
     )
     few = FunctionCall(
-        "<", (_aggregate(chance, asked, False, "count"), Constant(chance.randint(1, 3)))
+        "<", (_aggregate(chance, asked, False, "count"), Literal(chance.randint(1, 3)))
     )
     before = Classifier(RowNavigation(chance.choice(asked), False, chance.choice([0, 0, 1]), -1))
-    called = FunctionCall("=", (before, Constant(chance.choice(NAMES))))
-    early = FunctionCall("<=", (MatchNumber(), Constant(1)))
+    called = FunctionCall("=", (before, Literal(chance.choice(NAMES))))
+    early = FunctionCall("<=", (MatchNumber(), Literal(1)))
     one = chance.choice(
         [letter, other, hard, hard, few, called, early, FunctionCall("is_null", (column,))]
     )

@@ -14,11 +14,11 @@ from headrace.core.pattern import (
     Absent,
     Choice,
     Classifier,
-    Constant,
     End,
     Exclude,
     Expression,
     FunctionCall,
+    Literal,
     MatchNumber,
     Node,
     Pattern,
@@ -97,7 +97,7 @@ def _primary(tokens: list[str]) -> Node:
 
 
 def letter(name: str) -> Expression:
-    return FunctionCall("=", (Value("letter", RowNavigation()), Constant(name.lower())))
+    return FunctionCall("=", (Value("letter", RowNavigation()), Literal(name.lower())))
 
 
 def pattern(

@@ -15,11 +15,11 @@ from headrace.core.pattern import (
     Absent,
     Choice,
     Classifier,
-    Constant,
     End,
     Exclude,
     Expression,
     FunctionCall,
+    Literal,
     MatchAggregate,
     MatchId,
     MatchNumber,
@@ -298,7 +298,7 @@ class Oracle:
 
     def value(self, e: Expression, path: list[Any], whole: list[Any], number: int) -> Any:
         match e:
-            case Constant(value):
+            case Literal(value):
                 return value
             case MatchNumber():
                 return number

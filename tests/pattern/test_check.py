@@ -8,8 +8,8 @@ import pytest
 
 from headrace.core.errors import Unsupported
 from headrace.core.pattern import (
-    Constant,
     FunctionCall,
+    Literal,
     MatchAggregate,
     MatchId,
     RowNavigation,
@@ -80,7 +80,7 @@ X = Value("x", RowNavigation())
         ),
         (
             "A",
-            {"A": FunctionCall("=", (MatchId(), Constant("")))},
+            {"A": FunctionCall("=", (MatchId(), Literal("")))},
             "the condition of A cannot use MATCH_ID(): the match is not complete yet",
         ),
         (

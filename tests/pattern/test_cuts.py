@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.pattern import (
-    Constant,
     FunctionCall,
+    Literal,
     MatchId,
     MatchNumber,
     Pattern,
@@ -39,7 +39,7 @@ PATTERNS = [
         "A B+", measures={"before": Value("x", RowNavigation(first=True, shift=-2))}, A=FALLING
     ),
     pattern("A B", measures={"next": Value("x", RowNavigation(shift=2))}),
-    pattern("A B", B=FunctionCall("=", (Value("letter", RowNavigation(shift=1)), Constant("c")))),
+    pattern("A B", B=FunctionCall("=", (Value("letter", RowNavigation(shift=1)), Literal("c")))),
 ]
 
 

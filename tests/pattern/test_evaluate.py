@@ -11,8 +11,8 @@ import pytest
 
 from headrace.core.pattern import (
     Classifier,
-    Constant,
     FunctionCall,
+    Literal,
     MatchAggregate,
     RowNavigation,
     Value,
@@ -136,7 +136,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("function", "arguments", "expected"), CALLS)
 def test_function_gives(function: str, arguments: list[Any], expected: Any) -> None:
-    call = FunctionCall(function, tuple(map(Constant, arguments)))
+    call = FunctionCall(function, tuple(map(Literal, arguments)))
     value = ExpressionCompiler({}, TrailSlots({})).closure(call)(Trail(TrailSlots({}), (), {}))
     assert value == expected
     assert type(value) is type(expected)
@@ -255,7 +255,7 @@ def test_cut_undoes_a_push() -> None:
 
 
 def test_next_row_that_may_still_come_is_waited_for_whatever_the_rest_says() -> None:
-    ahead = FunctionCall("=", (Value("x", RowNavigation(shift=2)), Constant(1)))
-    told = Told(FunctionCall("and", (Constant(False), ahead)), ended=False)
+    ahead = FunctionCall("=", (Value("x", RowNavigation(shift=2)), Literal(1)))
+    told = Told(FunctionCall("and", (Literal(False), ahead)), ended=False)
     with pytest.raises(RowPending):
         told.values()

@@ -8,8 +8,8 @@ import pytest
 
 from headrace.core.pattern import (
     Classifier,
-    Constant,
     FunctionCall,
+    Literal,
     MatchAggregate,
     MatchId,
     MatchNumber,
@@ -27,7 +27,7 @@ NEXT, ANY = Selection.NEXT, Selection.ANY
 
 
 def in_letters(letters: str) -> FunctionCall:
-    return FunctionCall("in", (Value("letter", RowNavigation()), *map(Constant, letters)))
+    return FunctionCall("in", (Value("letter", RowNavigation()), *map(Literal, letters)))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_match_id_does_not_depend_on_how_the_match_was_found() -> None:
 def test_conditions_may_ask_for_the_match_so_far() -> None:
     above = FunctionCall(">", (X, Value("x", RowNavigation("A"))))
     assert found("A B+", "axxx", B=above) == "A0 B1 B2 B3"
-    few = FunctionCall("<=", (MatchAggregate("count", None, "B"), Constant(2)))
+    few = FunctionCall("<=", (MatchAggregate("count", None, "B"), Literal(2)))
     assert found("A B+", "axxx", B=few) == "A0 B1 B2"
 
 

@@ -10,7 +10,7 @@ from chance import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.pattern import Constant, Expression, FunctionCall, RowNavigation, Value
+from headrace.core.pattern import Expression, FunctionCall, Literal, RowNavigation, Value
 from headrace.pattern.evaluate import ExpressionCompiler
 from headrace.pattern.row_masks import NotColumns, RowColumns, VariableCondition, evaluate, masks_of
 from headrace.pattern.trail import Trail, TrailSlots
@@ -37,7 +37,7 @@ def at(column: str) -> st.SearchStrategy[Expression]:
 
 
 def numbers(column: str, constants: list[Any]) -> st.SearchStrategy[Expression]:
-    leaf = st.one_of(at(column), st.sampled_from(constants).map(Constant))
+    leaf = st.one_of(at(column), st.sampled_from(constants).map(Literal))
     return st.one_of(leaf, st.builds(call, st.sampled_from(ARITHMETIC), leaf, leaf))
 
 
@@ -51,7 +51,7 @@ COMPARED = st.one_of(
     comparisons("n", [0, 1, EDGE - 1, 2**53]),
     comparisons("d", [0.0, 2.0**53, math.nan]),
     st.builds(call, st.just("is_null"), st.sampled_from("ndbt").flatmap(at)),
-    st.builds(call, st.just("="), at("t"), st.just(Constant("a"))),
+    st.builds(call, st.just("="), at("t"), st.just(Literal("a"))),
     st.builds(call, st.sampled_from(["<", "="]), at("n"), at("d")),
 )
 CONDITIONS = st.recursive(
@@ -110,7 +110,7 @@ def test_texts_are_compared_by_the_closure() -> None:
 def test_more_variables_than_a_word_has_bits_have_masks() -> None:
     needs = TrailSlots({})
     scope, trail = ExpressionCompiler(COLUMNS, needs, "A"), Trail(needs, ["A"], COLUMNS)
-    positive = call(">", Value("n", RowNavigation()), Constant(0))
+    positive = call(">", Value("n", RowNavigation()), Literal(0))
     conditions = [VariableCondition(2 << n, scope.closure(positive), positive) for n in range(100)]
     rows, lowers = rows_of([[(1, None, None, None), (-1, None, None, None)]])
     assert masks_of(rows, lowers, 1, conditions, COLUMNS, trail) == [2**101 - 1, 1]

@@ -16,9 +16,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from headrace.core.pattern import (
-    Constant,
     Expression,
     FunctionCall,
+    Literal,
     MatchAggregate,
     Pattern,
     Permute,
@@ -35,7 +35,7 @@ from tests.pattern.oracle import Oracle
 
 
 def total(name: str) -> Expression:
-    return FunctionCall("coalesce", (MatchAggregate("sum", "x", name), Constant(0)))
+    return FunctionCall("coalesce", (MatchAggregate("sum", "x", name), Literal(0)))
 
 
 MORE = FunctionCall(">", (Value("x", RowNavigation()), FunctionCall("+", (total("A"), total("B")))))

@@ -84,7 +84,8 @@ def test_a_server_is_named_or_of_the_environment_or_of_the_home(
         find_server(None, None)
     assert raised.value.message == f"the server in {tmp_path} is not running"
     assert raised.value.hint == (
-        "start it with `headrace serve`, or give one with --server or HEADRACE_SERVER."
+        "start it with `headrace serve`, or give the URL of another with --server or "
+        "HEADRACE_SERVER."
     )
     lock = RunLock(Home(tmp_path).layout)
     lock.acquire()

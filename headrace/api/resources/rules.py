@@ -20,7 +20,7 @@ class RuleList(msgspec.Struct, frozen=True):
     rules: list[RuleStatus]
 
 
-class RuleHistory(msgspec.Struct, frozen=True):
+class RuleVersions(msgspec.Struct, frozen=True):
     """All versions of a rule, the newest first."""
 
     versions: list[RuleVersion]
@@ -42,7 +42,7 @@ class RuleRequest(GetRequest[RuleStatus], frozen=True):
     rule: Annotated[str, "name of a rule"]
 
 
-class RuleHistoryRequest(GetRequest[RuleHistory], frozen=True):
+class RuleVersionsRequest(GetRequest[RuleVersions], frozen=True):
     """All versions of a rule, each with its author."""
 
     endpoint = Endpoint(

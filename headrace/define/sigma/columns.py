@@ -36,7 +36,7 @@ def quoted(name: str) -> str:
 
 
 @dataclass(slots=True)
-class Columns:
+class FieldColumns:
     """The columns in use, by their name in lower case."""
 
     types: dict[str, str] = field(default_factory=dict)

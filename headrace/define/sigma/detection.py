@@ -19,7 +19,7 @@ _CONDITION = "condition"
 def detection_tree(detection: Any, keywords_in: str | None) -> Tree:
     """What an event must be; a ValueError says what is not understood."""
     if not isinstance(detection, dict):
-        raise ValueError("detection must be a mapping of selections")
+        raise ValueError("'detection' must be a mapping of selections and a 'condition'")
     if "timeframe" in detection:
         raise ValueError("a timeframe is not supported; use the timespan of a correlation rule")
     selections = {

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from headrace.core.errors import HeadraceError, Unsupported
 from headrace.core.origin import Origin
-from headrace.define.sigma.columns import Columns
+from headrace.define.sigma.columns import FieldColumns
 from headrace.define.sigma.documents import SigmaDocument, read_documents
 from headrace.define.sigma.rules import (
     Correlation,
@@ -54,7 +54,7 @@ def translate(
     keywords_in: str | None = None,
 ) -> SigmaScript:
     """The SQL of files, each a path and its text."""
-    work = _Work(RuleWriter(stream, time, Columns()), keywords_in)
+    work = _Work(RuleWriter(stream, time, FieldColumns()), keywords_in)
     paths = [work.read(path, text) for path, text in files]
     blocks = work.blocks()
     head = _head(paths, work.writer) if blocks else ""
@@ -105,7 +105,7 @@ class _Work:
         return [block for rule in rules if (block := self.block(rule))]
 
     def fresh(self) -> RuleWriter:
-        return RuleWriter(self.writer.stream, self.writer.time, Columns())
+        return RuleWriter(self.writer.stream, self.writer.time, FieldColumns())
 
     def understood(self, document: SigmaDocument) -> EventRule | Correlation | None:
         if "correlation" in document.fields:

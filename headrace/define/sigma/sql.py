@@ -7,7 +7,7 @@ is not true. tests/define/sigma/test_sql.py checks every form on DuckDB and the 
 
 from __future__ import annotations
 
-from headrace.define.sigma.columns import Columns
+from headrace.define.sigma.columns import FieldColumns
 from headrace.define.sigma.tree import (
     AllOf,
     AnyOf,
@@ -27,7 +27,7 @@ _NEVER = -(10**9)  # an indent with which every line fits
 _ESCAPE = "!"  # of LIKE; a backslash would have to be doubled twice
 
 
-def condition(tree: Tree, columns: Columns, indent: int = 0) -> str:
+def condition(tree: Tree, columns: FieldColumns, indent: int = 0) -> str:
     """The condition, of which lines after the first are indented."""
     line = _line(tree, columns)
     if len(line) + indent <= WIDTH or isinstance(tree, Test):
@@ -42,7 +42,7 @@ def _word(tree: AllOf | AnyOf) -> str:
     return "AND" if isinstance(tree, AllOf) else "OR"
 
 
-def _parts(tree: AllOf | AnyOf, columns: Columns, indent: int) -> list[str]:
+def _parts(tree: AllOf | AnyOf, columns: FieldColumns, indent: int) -> list[str]:
     """The parts, each once, with equal ones of a column as one IN."""
     lists = _lists(tree, columns) if isinstance(tree, AnyOf) else {}
     found: dict[str, None] = {}
@@ -57,7 +57,7 @@ def _parts(tree: AllOf | AnyOf, columns: Columns, indent: int) -> list[str]:
     return list(found)
 
 
-def _lists(tree: AnyOf, columns: Columns) -> dict[str, list[str]]:
+def _lists(tree: AnyOf, columns: FieldColumns) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for subject, value in (_equality(part, columns) for part in tree.parts):
         values = found.setdefault(subject, [])
@@ -65,7 +65,7 @@ def _lists(tree: AnyOf, columns: Columns) -> dict[str, list[str]]:
     return found
 
 
-def _equality(tree: Tree, columns: Columns) -> tuple[str, str | None]:
+def _equality(tree: Tree, columns: FieldColumns) -> tuple[str, str | None]:
     """The two sides of a test for equality; no value if it is another one."""
     match tree:
         case Test(field=field, check=Equal(value=value)):
@@ -76,7 +76,7 @@ def _equality(tree: Tree, columns: Columns) -> tuple[str, str | None]:
     return "", None
 
 
-def _line(tree: Tree, columns: Columns) -> str:
+def _line(tree: Tree, columns: FieldColumns) -> str:
     if isinstance(tree, Test):
         subject, value = _equality(tree, columns)
         return _test(tree, columns) if value is None else f"{subject} = {value}"
@@ -85,7 +85,7 @@ def _line(tree: Tree, columns: Columns) -> str:
     return f" {_word(tree)} ".join(_parts(tree, columns, _NEVER))
 
 
-def _negated(part: Tree, columns: Columns) -> str:
+def _negated(part: Tree, columns: FieldColumns) -> str:
     if isinstance(part, Test) and isinstance(part.check, Present):
         return _test(Test(part.field, Present(not part.check.there)), columns)
     line = _line(part, columns)
@@ -99,7 +99,7 @@ def _total(tree: Tree) -> bool:
     return isinstance(tree, Not) or all(_total(part) for part in tree.parts)
 
 
-def _test(test: Test, columns: Columns) -> str:
+def _test(test: Test, columns: FieldColumns) -> str:
     column = columns.sql(test.field)
     match test.check:
         case Present(there=there):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from headrace.core.time import DAY, HOUR, MINUTE, SECOND
-from headrace.define.sigma.columns import Columns, column_of, quoted
+from headrace.define.sigma.columns import FieldColumns, column_of, quoted
 from headrace.define.sigma.rules import Correlation, EventRule, SigmaHeader
 from headrace.define.sigma.sql import condition
 from headrace.define.sigma.tree import Tree, any_of, leaves
@@ -28,7 +28,7 @@ class RuleWriter:
 
     stream: str
     time: str
-    columns: Columns
+    columns: FieldColumns
     taken: set[str] = field(default_factory=lambda: {"alerts"})
 
     def __post_init__(self) -> None:
@@ -86,7 +86,8 @@ class RuleWriter:
             steps = list(dict.fromkeys(steps))
         if rule.type == "temporal" and len(steps) > PERMUTED_MAX:
             raise ValueError(
-                f"it has {len(steps)} rules in any order; at most {PERMUTED_MAX} are supported"
+                f"the correlation expects {len(steps)} rules in any order, which is supported for "
+                f"at most {PERMUTED_MAX}; use temporal_ordered, or split it"
             )
         any_order = rule.type == "temporal" and len(steps) > 1
         said = f"PERMUTE({', '.join(steps)})" if any_order else " ".join(steps)

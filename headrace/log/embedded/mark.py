@@ -76,7 +76,7 @@ def published_mark(folder: Path) -> DurableMark:
         # The writer may be in the middle of its 32 bytes: read again.
         time.sleep(_PAUSE_S)
     raise Unavailable(
-        f"the log at {folder} has no valid durable mark",
-        detail=f"{mark_path(folder)} is missing or damaged.",
-        hint="it is rebuilt when the log is next opened for writing.",
+        f"the log at {folder} cannot be read: the file with its durable end is missing or damaged",
+        hint="run the project once: it finds the end again from the records of the log.",
+        origin=str(mark_path(folder)),
     )

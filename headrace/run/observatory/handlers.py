@@ -21,11 +21,11 @@ from headrace.api.resources.lineage import LineageRequest
 from headrace.api.resources.quality import QualityRequest
 from headrace.api.resources.rows import LateRequest, ReplayRequest, ViewRequest, WhyRequest
 from headrace.api.resources.rules import (
-    RuleHistory,
-    RuleHistoryRequest,
     RuleList,
     RuleRequest,
     RulesRequest,
+    RuleVersions,
+    RuleVersionsRequest,
 )
 from headrace.api.resources.status import ProjectStatus, StatusRequest
 from headrace.api.resources.system import SystemRequest
@@ -65,8 +65,8 @@ def _rule(service: ObservedProject, request: RuleRequest) -> RuleStatus:
     return service.rule_service.rule(request.rule)
 
 
-def _history(service: ObservedProject, request: RuleHistoryRequest) -> RuleHistory:
-    return RuleHistory(service.rule_service.history(request.rule))
+def _history(service: ObservedProject, request: RuleVersionsRequest) -> RuleVersions:
+    return RuleVersions(service.rule_service.history(request.rule))
 
 
 def _watches(service: ObservedProject, request: WatchesRequest) -> WatchList:
@@ -103,7 +103,7 @@ HANDLERS: Mapping[type[GetRequest[Any]], Callable[[ObservedProject, Any], Any]] 
     EventRequest: trace,
     RulesRequest: _rules,
     RuleRequest: _rule,
-    RuleHistoryRequest: _history,
+    RuleVersionsRequest: _history,
     WatchesRequest: _watches,
     WatchRequest: _watch,
     AlertsRequest: _alerts,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.define.sigma.columns import Columns, column_of, quoted
+from headrace.define.sigma.columns import FieldColumns, column_of, quoted
 from headrace.define.sigma.tree import leaves
 from headrace.define.sigma.values import tree_of
 
@@ -24,7 +24,7 @@ def test_a_field_without_letters_is_refused_and_words_of_sql_are_quoted() -> Non
 
 
 def test_a_column_has_one_type_and_one_spelling() -> None:
-    columns = Columns()
+    columns = FieldColumns()
     for field, value in (("N.x", 1), ("n_x", 0.5), ("t", 1), ("t", "a"), ("b", True), ("o", None)):
         columns.learn(leaves(tree_of(field, [], value)))
     assert [columns.type(c) for c in ["n_x", "t", "b", "o"]] == [

@@ -56,7 +56,8 @@ ORDER = {"type": "temporal", "rules": ["b1", "b2"], "timespan": "1m"}
         ),
         (
             ORDER | {"rules": [f"b{n}" for n in range(7)]},
-            "it has 7 rules in any order; at most 6 are supported",
+            "the correlation expects 7 rules in any order, which is supported for at most 6; use "
+            "temporal_ordered, or split it",
         ),
     ],
 )

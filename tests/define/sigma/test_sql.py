@@ -9,7 +9,7 @@ import pytest
 
 from headrace.core.origin import Origin
 from headrace.define.dialect import parse_query
-from headrace.define.sigma.columns import Columns
+from headrace.define.sigma.columns import FieldColumns
 from headrace.define.sigma.detection import detection_tree
 from headrace.define.sigma.sql import condition, literal
 from headrace.define.sigma.tree import leaves
@@ -17,7 +17,7 @@ from headrace.define.sigma.tree import leaves
 
 def holds(detection: dict[str, Any], event: dict[str, Any]) -> bool:
     """Whether a WHERE with the detection's SQL lets the event through."""
-    tree, columns = detection_tree(detection, "message"), Columns()
+    tree, columns = detection_tree(detection, "message"), FieldColumns()
     columns.learn(leaves(tree))
     kinds = {column: columns.type(column) for column in columns.types}
     given = [f"CAST({_said(event.get(c))} AS {kind}) AS {c}" for c, kind in kinds.items()]

@@ -63,7 +63,7 @@ def test_a_value_that_is_not_understood_gets_a_sentence(key: str, said: Any, sen
 @pytest.mark.parametrize(
     ("detection", "sentence"),
     [
-        ([], "detection must be a mapping of selections"),
+        ([], "'detection' must be a mapping of selections and a 'condition'"),
         ({"s": {"a": 1}}, "detection has no condition"),
         ({"s": {}, "condition": "s"}, "the selection 's' is empty"),
         ({"s": [], "condition": "s"}, "the selection 's' is empty"),
