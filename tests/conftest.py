@@ -32,6 +32,11 @@ os.environ.pop("COLUMNS", None)
 # A JVM of the tests lives for minutes: the second compiler and a collector for large heaps take
 # more of the cores than they give back. What Spark computes is the same.
 os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Stores and logs sync at each commit, and a disk lets the tests wait for that. `make prove` keeps
+# to the disk.
+SHARED_MEMORY = Path("/dev/shm")
+if not PROVE and os.access(SHARED_MEMORY, os.W_OK):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(SHARED_MEMORY))
 # Most queries of the tests are run once, over a few rows: compiling and distributing them costs
 # more than they do. `make prove`, and every project that a test starts, has Spark as the product
 # has it.

@@ -34,8 +34,8 @@ from headrace.core.event import (
 from headrace.core.pattern import (
     SET_ASIDE,
     Choice,
-    Constant,
     FunctionCall,
+    Literal,
     MatchAggregate,
     Pattern,
     Repeat,
@@ -71,7 +71,7 @@ EXPONENTIAL = MatchPlan(
                     "and",
                     (
                         Value("c1", RowNavigation()),
-                        FunctionCall("<", (MatchAggregate("count", None), Constant(4))),
+                        FunctionCall("<", (MatchAggregate("count", None), Literal(4))),
                     ),
                 ),
             ),

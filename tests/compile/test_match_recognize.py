@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from headrace.compile.plan import MatchPlan
 from headrace.core.pattern import (
-    Constant,
     FunctionCall,
+    Literal,
     MatchAggregate,
     Pattern,
     RowNavigation,
@@ -55,7 +55,7 @@ def test_what_compares_rows_is_the_matchers(compiled: Compile) -> None:
     [(name, condition)] = pattern.conditions
     last = Value("c1", RowNavigation("A", offset=1))
     expected = FunctionCall(
-        ">", (Value("c0", RowNavigation()), FunctionCall("+", (last, Constant(3))))
+        ">", (Value("c0", RowNavigation()), FunctionCall("+", (last, Literal(3))))
     )
     assert (name, condition) == ("B", expected)
     assert match.starts is None  # any row may be an a

@@ -257,6 +257,8 @@ PLACED = {Merge.MAX_BY, Merge.MIN_BY, Merge.COLLECT_LIST}
 
 CASES = [
     Case(Merge.SUM, ("INTEGER",), NUMBERS, lift_sum),
+    # Eighths of this size add up exactly, in any order.
+    Case(Merge.SUM, ("REAL",), EIGHTHS, lift_sum),
     Case(Merge.MIN, ("INTEGER",), BIGINTS, lift_extreme(min)),
     Case(Merge.MAX, ("INTEGER",), BIGINTS, lift_extreme(max)),
     Case(Merge.MIN, ("TEXT",), TEXTS, lift_extreme(min)),
