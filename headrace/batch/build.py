@@ -9,21 +9,23 @@ The first to compute some events for a view takes the vectorised kernel, the sec
 that their comparison is one of two engines. Batch is first where speed has not answered for the
 range: in the first build of a version, and when it passes speed. It is second when it follows
 speed, and in a rebuild. Only a range that is too long to be computed in Spark SQL beside speed
-takes the kernel twice.
+takes the kernel twice. Epochs fold the events of carried views in Spark SQL, so builds of these
+that follow speed take the kernel.
 tests/laws/test_seam.py checks builds against the reference at every boundary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import structlog
 
+from headrace.carry.process import Marks
 from headrace.compile.flow import FlowPlan, whole
-from headrace.compile.plan import CarryPlan, ViewPlan
+from headrace.compile.plan import ViewPlan
 from headrace.core.failpoint import failpoint
 from headrace.core.position import Position, PositionRange
 from headrace.core.time import Clock, now_us
@@ -40,12 +42,17 @@ from headrace.serving.store import (
 )
 from headrace.serving.watermark import FlowProgress, Times
 from headrace.spark.broadcast_tables import BroadcastTables
-from headrace.spark.carry import CarryJob
+from headrace.spark.carry import CarryJob, FoldResult
 from headrace.spark.feed import Feed
+from headrace.spark.fold_kernel import KernelFold
 from headrace.spark.join_parameters import watermark_parameters, with_new
 from headrace.spark.kernel_job import run_over_master
 
 log = structlog.get_logger()
+FOLD_EVENTS_MAX = 10_000_000  # the kernel has all events of a key in memory, Spark SQL has not
+# The rows of a fold are partials, and the values behind exact distinct counts.
+FoldedRows = tuple[FoldResult, pa.Table, dict[str, pa.Table]]
+FoldEvents = Callable[[Version, FlowProgress | None, FlowProgress], FoldedRows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,16 +160,21 @@ class Builder:
         answered = before is None or (
             reached.position <= state.position and len(range) <= self.settings.compare_events_max
         )
-        kernel = [
-            version
-            for version in versions
-            if self._vectorised and version.plan.kernel.sql and not (version.live and answered)
-        ]
-        rest = [version for version in versions if version not in kernel]
+        kernel = [v for v in versions if self._takes_kernel(v, answered, full=before is None)]
+        stateless = [version for version in kernel if version.plan.kernel.stateless]
+        folded = [version for version in kernel if version.plan.carry]
+        rest = [version for version in versions if version not in (*stateless, *folded)]
         return [
-            *self._stage_by_kernel(kernel, range, full=before is None),
+            *self._stage_by_kernel(stateless, range, full=before is None),
+            *(self._stage_folded(v, self._fold, before, reached) for v in folded),
             *(self._stage(version, before, reached) for version in rest),
         ]
+
+    def _takes_kernel(self, version: Version, answered: bool, *, full: bool) -> bool:
+        if not (self._vectorised and version.plan.kernel.sql):
+            return False
+        follows_epochs = version.plan.carry is not None and not full
+        return follows_epochs or not (version.live and answered)
 
     def _range(self, before: FlowProgress | None, reached: FlowProgress) -> PositionRange:
         lower = before.position if before else Position.start(self.flow.partitions)
@@ -195,34 +207,64 @@ class Builder:
         self, version: Version, before: FlowProgress | None, reached: FlowProgress
     ) -> StagedBuild:
         """Build a view with Spark SQL."""
-        range, full = self._range(before, reached), before is None
-        given = self._register(range, reached)
-        if carry := version.plan.carry:
-            return self._stage_carried(version, carry, before, reached, len(range))
+        if version.plan.carry:
+            return self._stage_folded(version, self._fold_by_spark, before, reached)
+        given = self._register(self._range(before, reached), reached)
         rows = self.spark.sql(version.plan.partial_sql, args=given).toArrow()
-        return self.store.stage(version, full, rows, self._values(version.plan, given))
+        return self.store.stage(version, before is None, rows, self._values(version.plan, given))
 
-    def _stage_carried(
+    def _stage_folded(
         self,
         version: Version,
-        carry: CarryPlan,
+        fold: FoldEvents,
         before: FlowProgress | None,
         reached: FlowProgress,
-        events: int,
     ) -> StagedBuild:
         """Fold the events onto the states at the old boundary; or fold all events, if one of these
         is out of order with respect to those states.
         """
-        marks, since_us = [(0, reached.marks[0])], before.marks[0] if before else None
-        job = CarryJob(self.spark, carry, self.processors, events, marks=marks, since_us=since_us)
-        full = before is None
-        states = [] if full else job.states(self.store, version, at_boundary=True)
-        folded = job.fold(states)
+        folded, rows, values = fold(version, before, reached)
         if folded.disordered:
-            return self._stage(version, None, reached)
+            return self._stage_folded(version, fold, None, reached)
+        return self.store.stage(version, before is None, rows, values, folded.states)
+
+    def _fold(
+        self, version: Version, before: FlowProgress | None, reached: FlowProgress
+    ) -> FoldedRows:
+        few = len(self._range(before, reached)) <= FOLD_EVENTS_MAX
+        fold = self._fold_by_kernel if few else self._fold_by_spark
+        return fold(version, before, reached)
+
+    def _fold_by_kernel(
+        self, version: Version, before: FlowProgress | None, reached: FlowProgress
+    ) -> FoldedRows:
+        range, [feed] = self._range(before, reached), self.feeds
+        job = KernelFold(
+            self.spark,
+            feed.stream.name,
+            version.plan,
+            feed.master_parts(range, version.plan.kernel.columns),
+            self.tables.sent(version.plan.tables),
+            self.processors,
+            len(range),
+            *_watermarks(before, reached),
+        )
+        folded, results = job.fold(job.states(self.store, version) if before else [])
+        return folded, results.pop(""), results
+
+    def _fold_by_spark(
+        self, version: Version, before: FlowProgress | None, reached: FlowProgress
+    ) -> FoldedRows:
+        range, carry = self._range(before, reached), version.plan.carry
+        assert carry is not None
+        self._register(range, reached)
+        marks, since_us = _watermarks(before, reached)
+        job = CarryJob(
+            self.spark, carry, self.processors, len(range), marks=marks, since_us=since_us
+        )
+        folded = job.fold(job.states(self.store, version, at_boundary=True) if before else [])
         rows = self.spark.sql(version.plan.partial_sql).toArrow()
-        values = self._values(version.plan, {})
-        return self.store.stage(version, full, rows, values, folded.states)
+        return folded, rows, self._values(version.plan, {})
 
     def _register(self, range: PositionRange, reached: FlowProgress) -> dict[str, Any]:
         """Register the events of the range as the streams' relations; returns the parameters of
@@ -254,3 +296,8 @@ class Builder:
             # Speed's answer was a sample and marked as one, so a difference is not a defect.
             note = f"sampled: speed had shed {sum(shed):,} of these events"
         return self.store.audit_staged(build, group, note)
+
+
+def _watermarks(before: FlowProgress | None, reached: FlowProgress) -> tuple[Marks, int | None]:
+    """The watermark at the end of a build's events, and that of the states before them."""
+    return [(0, reached.marks[0])], before.marks[0] if before else None

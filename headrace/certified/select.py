@@ -335,7 +335,13 @@ class _Select:
     @staticmethod
     def _column(name: str, typed: TypedSql) -> AnswerColumn:
         return AnswerColumn(
-            name, typed.type, typed.estimate, typed.key, typed.lists, rounded=typed.rounded
+            name,
+            typed.type,
+            typed.estimate,
+            typed.key,
+            typed.lists,
+            typed.bounds,
+            typed.rounded,
         )
 
     # FROM

@@ -205,7 +205,12 @@ def _partial_words(view: ViewPlan) -> list[str]:
         )
     if view.has_lateness:
         words.append("each window also counts its events and how late they were")
-    if view.kernel.sql:
+    if view.kernel.fold:
+        words.append(
+            "builds fold its events vectorised, in DuckDB within Spark's tasks, and epochs in "
+            "Spark SQL; both are compared"
+        )
+    elif view.kernel.sql:
         words.append(
             "it is computed vectorised, in DuckDB within Spark's tasks, and compared with Spark SQL"
         )

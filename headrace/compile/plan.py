@@ -165,16 +165,32 @@ class JoinPlan(_PlanNode, frozen=True):
     withdrawn: tuple[str, ...] = ()
 
 
+class FoldInputPlan(_PlanNode, frozen=True):
+    """DuckDB's SQL over the decoded events and tables: the rows that a fold takes, with their Spark
+    types; and over these rows, the keys with which a match may begin, if others are left out.
+    """
+
+    sql: str
+    columns: tuple[tuple[str, str], ...]
+    starts: str = ""
+
+
 class KernelPlan(_PlanNode, frozen=True):
-    """The vectorised form of a view's partials: DuckDB's SQL over the decoded events and tables.
-    Without it Spark SQL computes them, for the reason in `refused`.
+    """The vectorised form of a view's partials: DuckDB's SQL over the decoded events and tables, or
+    over the rows of its fold. Without it Spark SQL computes them, for the reason in `refused`.
     """
 
     sql: str = ""
     refused: str = ""
+    fold: FoldInputPlan | None = None  # of a carried view
     # For builds: each exact distinct count's partial column, and the query of the values behind it.
     values: tuple[tuple[str, str], ...] = ()
     columns: tuple[str, ...] = ()  # of the stream, that these read
+
+    @property
+    def stateless(self) -> bool:
+        """Whether it computes a view of which each event counts by itself."""
+        return bool(self.sql) and self.fold is None
 
 
 class ViewPlan(_PlanNode, frozen=True, dict=True):

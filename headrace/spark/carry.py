@@ -7,7 +7,7 @@ reads, and the new states. tests/transcripts compares it with the reference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,16 +26,51 @@ from headrace.spark.functions import pickle_by_value
 _STATES = pa.schema(
     [(KEY, pa.string()), (TIME, pa.int64()), (SEQ, pa.int64()), (STATE, pa.binary())]
 )
+Fold = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 LIVE_MAX = 4_000_000  # this many keys fit into the memory of each task
 
 
 @dataclass(frozen=True, slots=True)
 class FoldResult:
-    """The result of a fold, besides the relation that is registered under the plan's name."""
+    """The result of a fold, besides its rows."""
 
     states: list[StateRow]
     disordered: bool  # an event is older than the last event in its key's state
     disordered_cut: int | None  # the newest group with an event that precedes one of an older group
+
+    @staticmethod
+    def of(ends: pa.Table) -> FoldResult:
+        """The result in the rows that end the keys."""
+        columns = [ends[name].to_pylist() for name in (KEY, TIME, SEQ, STATE, TIMER)]
+        cuts = [cut for cut in ends[CUT].to_pylist() if cut is not None]
+        return FoldResult(
+            list(zip(*columns, strict=True)),
+            any(ends[DISORDERED].to_pylist()),
+            max(cuts, default=None),
+        )
+
+
+def states_before(
+    store: Store,
+    version: Version,
+    count: int,
+    keys: Callable[[], list[str]],
+    marks: Marks,
+    *,
+    at_boundary: bool,
+) -> list[StateRow]:
+    """The states before about `count` events of these keys."""
+    due_us = marks[-1][1] if marks else None
+    # Reading some unneeded states costs less than collecting the keys.
+    wanted = None if store.states_count(version) <= count else keys()
+    return store.states(version, wanted, due_us, at_boundary=at_boundary)
+
+
+def states_table(states: Sequence[StateRow]) -> pa.Table:
+    rows = [row[:4] for row in states]
+    values = zip(*rows, strict=True) if rows else ([], [], [], [])
+    columns = [pa.array(column, f.type) for column, f in zip(values, _STATES, strict=True)]
+    return pa.table(columns, _STATES)
 
 
 class CarryJob:
@@ -63,11 +98,8 @@ class CarryJob:
 
     def states(self, store: Store, version: Version, *, at_boundary: bool) -> list[StateRow]:
         """The states before these events."""
-        due_us = self.marks[-1][1] if self.marks else None
-        # Reading some unneeded states costs less than collecting the keys.
-        few = store.states_count(version) <= self.count
-        keys = None if few else self.keys()
-        return store.states(version, keys, due_us, at_boundary=at_boundary)
+        given = (self.count, self.keys, self.marks)
+        return states_before(store, version, *given, at_boundary=at_boundary)
 
     def keys(self) -> list[str]:
         """The keys that have events here."""
@@ -81,22 +113,13 @@ class CarryJob:
         made = frame.where(f"{STATE} IS NOT NULL")
         ends = made.select(KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT).toArrow()
         frame.where(f"{STATE} IS NULL").createOrReplaceTempView(f"`{self.plan.name}`")
-        columns = [ends[name].to_pylist() for name in (KEY, TIME, SEQ, STATE, TIMER)]
-        cuts = [cut for cut in ends[CUT].to_pylist() if cut is not None]
-        return FoldResult(
-            list(zip(*columns, strict=True)),
-            any(ends[DISORDERED].to_pylist()),
-            max(cuts, default=None),
-        )
+        return FoldResult.of(ends)
 
     def _with(self, states: Sequence[StateRow]) -> Any:
         """Events and states in one frame, sorted within each partition."""
         from pyspark.sql.functions import col
 
-        rows = [row[:4] for row in states]
-        values = zip(*rows, strict=True) if rows else ([], [], [], [])
-        columns = [pa.array(column, f.type) for column, f in zip(values, _STATES, strict=True)]
-        before = self.spark.createDataFrame(pa.table(columns, _STATES))
+        before = self.spark.createDataFrame(states_table(states))
         both = self._live(before).unionByName(before, allowMissingColumns=True)
         order = (col(KEY), col(STATE).isNull(), col(TIME), col(SEQ))
         return both.repartition(KEY).sortWithinPartitions(*order)
@@ -122,23 +145,10 @@ class CarryJob:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         schema = self._schema(rows.schema)
-        arrow, steps, marks = to_arrow_schema(schema, timezone="UTC"), self.plan.steps, self.marks
-        if found := self.plan.match:
-            since_us, ended = self.since_us, self.ended
-
-            def search(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-                return match(batches, found, marks, since_us, arrow, ended=ended)
-
-            return rows.mapInArrow(search, schema)
-        if self.plan.processor is None:
-            return rows.mapInArrow(lambda batches: fold(batches, steps, arrow), schema)
-        plan, definition = self.plan.processor, self.processors[self.plan.processor.name.lower()]
-        pickle_by_value(definition.body.__module__)
-        body, state = _unmarked(definition.body), definition.state
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return process(batches, plan, body, state, marks, arrow)
-
+        arrow = to_arrow_schema(schema, timezone="UTC")
+        run = folder_of(
+            self.plan, self.processors, self.marks, self.since_us, arrow, ended=self.ended
+        )
         return rows.mapInArrow(run, schema)
 
     def _schema(self, rows: Any) -> Any:
@@ -155,6 +165,29 @@ class CarryJob:
         for each in fields:
             each.nullable = True
         return StructType(fields).add(TIMER, LongType()).add(DISORDERED, BooleanType())
+
+
+def folder_of(
+    plan: CarryPlan,
+    processors: Mapping[str, ProcessorDefinition],
+    marks: Marks,
+    since_us: int | None,
+    schema: pa.Schema,
+    *,
+    ended: bool = False,
+) -> Fold:
+    """The fold of a plan, which travels to the tasks: rows sorted by key and order in, rows of the
+    schema out.
+    """
+    steps = plan.steps
+    if found := plan.match:
+        return lambda batches: match(batches, found, marks, since_us, schema, ended=ended)
+    if (made := plan.processor) is None:
+        return lambda batches: fold(batches, steps, schema)
+    definition = processors[made.name.lower()]
+    pickle_by_value(definition.body.__module__)
+    body, state = _unmarked(definition.body), definition.state
+    return lambda batches: process(batches, made, body, state, marks, schema)
 
 
 def _unmarked(body: type) -> type:

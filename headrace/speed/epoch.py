@@ -62,7 +62,7 @@ def compute_epoch(
     A joined flow requires the history of its streams. Without `vectorised`, Spark SQL computes all
     views.
     """
-    kernel = [version for version in versions if vectorised and version.plan.kernel.sql]
+    kernel = [version for version in versions if vectorised and version.plan.kernel.stateless]
     rest = [version for version in versions if version not in kernel]
     if kernel and not rest:
         found = records.partials(*_kernel_job(flow, kernel))

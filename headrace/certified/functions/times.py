@@ -12,6 +12,7 @@ from headrace.certified.casts import cast
 from headrace.certified.function import Scalar, rows
 from headrace.certified.intervals import DAYS_MAX, MONTHS_MAX, in_calendar, within
 from headrace.certified.typed import TypedSql, combine, not_available, text_literal
+from headrace.core.time import FIRST, LAST
 
 S, I, B, T, DAY = "STRING", "INT", "BIGINT", "TIMESTAMP", "DATE"  # noqa: E741
 _TRUNC = {
@@ -171,6 +172,14 @@ _FIELDS = {
 }
 
 
+def _timestamp_micros(given: Sequence[TypedSql]) -> TypedSql:
+    [value] = given
+    made = combine(given, f"make_timestamp({value.sql})", T)
+    if value.bounds and value.bounds[0] >= FIRST and value.bounds[1] <= LAST:
+        return replace(made, bounds=value.bounds)
+    return in_calendar(replace(made, sql=f"TRY({made.sql})"))
+
+
 def _unix_micros(given: Sequence[TypedSql]) -> TypedSql:
     made = given[0].as_type(f"epoch_us({given[0].sql})", B)
     return replace(made, bounds=given[0].bounds)
@@ -211,7 +220,7 @@ ROWS = rows(
     Scalar("unix_timestamp", (T,), "(epoch_us({0}) // 1000000)", B),
     Scalar("unix_date", ("DATE!",), "CAST({0} - DATE '1970-01-01' AS INTEGER)", I),
     _computed("date_from_unix_date", (I,), "TRY(DATE '1970-01-01' + {0})", DAY),
-    _computed("timestamp_micros", (B,), "TRY(make_timestamp({0}))", T),
+    Scalar("timestamp_micros", (B,), _timestamp_micros),
     _computed("timestamp_millis", (B,), "TRY(make_timestamp({0} * 1000))", T),
     _computed("timestamp_seconds", (B,), "TRY(make_timestamp({0} * 1000000))", T),
     _computed("make_date", (I, I, I), "TRY(make_date({0}, {1}, {2}))", DAY),
