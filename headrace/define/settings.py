@@ -137,7 +137,7 @@ class SpeedSettings:
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
     interval_us: int = _setting("5 seconds", "time between two archive steps", duration=True)
-    step_events_max: int = _setting(1_000_000, "events in one archive step at most", least=1)
+    step_events_max: int = _setting(4_000_000, "events in one archive step at most", least=1)
     compact_files: int = _setting(32, "small files in a day before they are compacted", least=2)
 
 

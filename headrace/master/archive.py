@@ -3,14 +3,15 @@
 Each log partition is one task, because lateness is decided in the log's own order. The task
 decodes the range and writes Parquet files; the driver then commits them all with the new
 position. A crash before the commit leaves files that no version references; the range is archived
-again. tests/master/test_archive.py checks contents and counts; the kill tests that nothing is
-lost or duplicated.
+again. So a range may also be written before it is known whether it will be committed.
+tests/master/test_archive.py checks contents and counts; the kill tests that nothing is lost or
+duplicated.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,31 +44,77 @@ class ArchiveTask:
     master: Path
 
 
-class Archive:
-    """Moves one stream's log into its master, a step at a time."""
+@dataclass(frozen=True, slots=True)
+class WrittenRange:
+    """Files with the events of a range that no version of the master references yet."""
 
-    def __init__(self, spark: Any, stream: StreamPlan, log: LogAddress, master: Path) -> None:
-        self.spark, self.stream, self.log = spark, stream, log
-        self.decoder = decoder_of(stream)
+    range: PositionRange
+    files: tuple[MasterFile, ...]
+    highs: tuple[int | None, ...]  # the highest event time of each partition after it
+    refused: Counter[str]  # dead letters by kind
+
+
+Draft = Callable[[], WrittenRange | None]
+
+
+class Archive:
+    """Moves one stream's log into its master, a step at a time. `draft` gives the range that was
+    written beforehand, if there is one.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        stream: StreamPlan,
+        log: LogAddress,
+        master: Path,
+        draft: Draft = lambda: None,
+    ) -> None:
+        self.spark, self.stream, self.log, self._draft = spark, stream, log, draft
+        self.decoder, self._partitions = decoder_of(stream), stream.partitions
         self.table = MasterTable(master, declared_schema(stream), stream.partitions)
 
     def step(self, events_max: int) -> int:
         """Archive the new events, up to about `events_max`; returns their number."""
-        version, log = self.table.newest(), open_reader(self.log)
-        lower, highs = version.position, list(version.highs)
+        version, written = self.table.newest(), self._draft()
+        self._draft = lambda: None
+        if written is None or written.range.lower != version.position:
+            written = self._written(version.position, version.highs, events_max)
+        if not len(written.range):
+            return 0
+        failpoint("archive.written")
+        self.table.append(written.range, written.files, written.highs)
+        for kind, many in written.refused.items():
+            DEAD_LETTERS.labels(self.stream.name, kind).inc(many)
+        return len(written.range)
+
+    def write(self, events_max: int) -> WrittenRange:
+        """Write what the next step would commit. The master stays as it is."""
+        if version := self.table.newest_or_none():
+            return self._written(version.position, version.highs, events_max)
+        start = Position.start(self._partitions)
+        return self._written(start, (None,) * self._partitions, events_max)
+
+    def waiting(self) -> int:
+        """The number of events in the log that are not in the master."""
+        version, end = self.table.newest_or_none(), open_reader(self.log).end()
+        return end - (version.position if version else Position.start(self._partitions))
+
+    def _written(
+        self, lower: Position, before: Sequence[int | None], events_max: int
+    ) -> WrittenRange:
+        log, highs = open_reader(self.log), list(before)
         range = PositionRange(lower, log.end().latest(lower)).limited(events_max)
         if not len(range):
-            return 0
-        parts = log_intervals(log, self.decoder, range, version.highs)
+            return WrittenRange(range, (), tuple(highs), Counter())
+        parts = log_intervals(log, self.decoder, range, before)
         tasks = [ArchiveTask(part, self.table.path) for part in parts]
         results = self.spark.sparkContext.parallelize(tasks, len(tasks)).map(run_task).collect()
-        failpoint("archive.written")
         for task, (_, high, _) in zip(tasks, results, strict=True):
             highs[task.records.partition] = high
-        self.table.append(range, [file for files, *_ in results for file in files], highs)
-        for kind, many in sum((refused for *_, refused in results), Counter()).items():
-            DEAD_LETTERS.labels(self.stream.name, kind).inc(many)
-        return len(range)
+        files = tuple(file for files, *_ in results for file in files)
+        refused = sum((refused for *_, refused in results), Counter[str]())
+        return WrittenRange(range, files, tuple(highs), refused)
 
     def step_to_end(self, events_max: int) -> Position:
         """Archive everything up to the log's present end."""

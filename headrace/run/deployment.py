@@ -27,6 +27,7 @@ from headrace.core.watchdog import Watchdog
 from headrace.define.project import Project
 from headrace.ingest.intake import Receipt
 from headrace.log.protocol import LogWriter
+from headrace.run.archive_drafts import ArchiveDrafts
 from headrace.run.delivery_worker import DeliveryWorker
 from headrace.run.evaluators import RuleEvaluator, WatchEvaluator
 from headrace.run.lineage_publisher import LineagePublisher
@@ -71,6 +72,7 @@ class RunContext:
     report: Report
     close_watches: Callable[[set[str]], None]
     watchdog: Watchdog
+    drafts: ArchiveDrafts
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,7 +321,14 @@ def _pipelines(
 ) -> dict[str, Pipeline]:
     context.lineage.publish_plan(plan)
     pipelines = pipelines_of(
-        context.spark, project, plan, context.store, kept, context.watchdog, context.report
+        context.spark,
+        project,
+        plan,
+        context.store,
+        kept,
+        context.watchdog,
+        context.report,
+        context.drafts,
     )
     for pipeline in pipelines.values():
         pipeline.on_build = context.lineage.publish_build

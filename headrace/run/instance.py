@@ -45,6 +45,7 @@ from headrace.destination.protocol import DestinationContext
 from headrace.ingest.connector import SOURCES, Connector
 from headrace.ingest.intake import Receipt
 from headrace.run.added_definitions import with_rules, with_watches
+from headrace.run.archive_drafts import ArchiveDrafts
 from headrace.run.compiling import check_without_spark, compile_recorded
 from headrace.run.deployment import Deployment, RunContext
 from headrace.run.health import FLOWING, HealthMonitor, disk_problems, with_health, with_problems
@@ -100,6 +101,7 @@ class Instance(ProjectService):
         self.stream_intakes = StreamIntakes(project, self.lag_of, self.hub.broadcast.notify)
         self.spark: Any = None
         self._starting: Future[Any] = Future()  # of Spark
+        self.drafts = ArchiveDrafts(project)
         self.deployment: Deployment | None = None
         self.observatory = LiveObservatory(self, report)
         self.cache = self.observatory.cache
@@ -183,6 +185,7 @@ class Instance(ProjectService):
         self.reason = "Spark is starting, and the project is being compiled"
         with ThreadPoolExecutor(1, "start of Spark") as pool:
             self._starting = pool.submit(copy_context().run, self._start_spark)
+            self.drafts.start(self._starting)
             plan = self._compile(self.project)
             self._starting.result()
         self.reason = "views are being built"
@@ -256,6 +259,7 @@ class Instance(ProjectService):
             self.report,
             self._close_watches,
             self.watchdog,
+            self.drafts,
         )
 
     def current_deployment(self) -> Deployment:

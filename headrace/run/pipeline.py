@@ -11,6 +11,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
+
 from headrace.batch.build import Builder, BuildResult
 from headrace.compile.flow import FlowPlan, flows_of, whole
 from headrace.compile.plan import Plan, TablePlan
@@ -195,6 +197,11 @@ class Pipeline:
     def reads(self, table: str) -> bool:
         """Whether a view of the flow reads this table."""
         return table in self._tables
+
+    def keep_rows(self, table: str, rows: pa.Table) -> None:
+        """Compute with these rows of a table, for both layers."""
+        for tables in (self.builder.tables, self.speed.tables):
+            tables.keep(table, rows)
 
     def reload(self, table: TablePlan) -> None:
         """Read a table again, for both layers."""

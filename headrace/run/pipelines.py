@@ -17,6 +17,7 @@ from headrace.core.watchdog import Watchdog
 from headrace.define.layout import Layout
 from headrace.define.project import Project
 from headrace.master.archive import Archive
+from headrace.run.archive_drafts import ArchiveDrafts
 from headrace.run.compiling import compile_with, functions_of, processors_of, session
 from headrace.run.pipeline import Pipeline
 from headrace.run.project_service import ProjectService
@@ -36,16 +37,20 @@ def pipelines_of(
     kept: Mapping[str, Pipeline] = NO_PIPELINES,
     watchdog: Watchdog | None = None,
     report: Report = lambda kind, fields: None,
+    drafts: ArchiveDrafts | None = None,
 ) -> dict[str, Pipeline]:
     """A pipeline for each flow, unless `kept` has it; pipelines of the same stream share its
     archive.
     """
     functions, processors = functions_of(project), processors_of(project)
     write_constants(project.folder, store, plan, new_shapes(plan, kept))
-    layout = Layout.of(project)
+    layout, drafts = Layout.of(project), drafts or ArchiveDrafts(project)
     shared = watchdog or Watchdog(), report
     archives = {
-        s.name: Archive(spark, s, layout.log(s.name), layout.master(s.name)) for s in plan.streams
+        s.name: Archive(
+            spark, s, layout.log(s.name), layout.master(s.name), partial(drafts.of, s.name)
+        )
+        for s in plan.streams
     }
     archives |= {a.stream.name: a for pipeline in kept.values() for a in pipeline.archives}
     return {

@@ -89,6 +89,9 @@ class Tables:
         # often.
         rows = None if hidden(table.name) else self.read(table)
         self.store.record_table(table.name, version, rows)
+        for pipeline in self.pipelines.values():
+            if rows is not None and pipeline.reads(table.name):
+                pipeline.keep_rows(table.name, rows)
         # Last, so that a table that could not be read or stored is reloaded again.
         self._signature[table.name], self._version[table.name] = files, version
 

@@ -20,6 +20,7 @@ from headrace.core.problems import Problem
 from headrace.core.watchdog import Watchdog
 from headrace.define.layout import Layout
 from headrace.define.project import Project
+from headrace.run.archive_drafts import ArchiveDrafts
 from headrace.run.delivery_worker import DeliveryWorker
 from headrace.run.deployment import Deployment, RunContext
 from headrace.run.schedule import Schedule
@@ -123,7 +124,10 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     hub: Any = Hub(store.db, project.settings.subscribe, None)  # type: ignore[arg-type]
     nothing: Any = lambda *_: None  # noqa: E731
     lineage: Any = Quiet()
-    ground = RunContext(None, store, {}, hub, lineage, nothing, nothing, nothing, Watchdog())
+    drafts = ArchiveDrafts(project)
+    ground = RunContext(
+        None, store, {}, hub, lineage, nothing, nothing, nothing, Watchdog(), drafts
+    )
     pipelines: Any = {"clicks": pipeline}
     tables = Tables((), project.folder, pipelines, store, lambda table: None)
     schedule = Schedule(pipelines, {}, project.settings, nothing, tables=tables)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from headrace.compile.plan import TablePlan
@@ -27,6 +28,13 @@ class Reloading:
     def __init__(self) -> None:
         self.speed = Speed()
         self.reloaded: list[tuple[str, bool]] = []
+        self.kept: list[pa.Table] = []
+
+    def reads(self, table: str) -> bool:
+        return table == "pages"
+
+    def keep_rows(self, table: str, rows: pa.Table) -> None:
+        self.kept.append(rows)
 
     def reload(self, table: TablePlan) -> None:
         self.reloaded.append((table.name, self.speed.between_epochs.locked()))
@@ -41,9 +49,10 @@ class Desk:
         self.pipelines = {"clicks": Reloading(), "clicks+orders": Reloading()}
         self.tables = Tables([PAGES], folder, self.pipelines, self.store, self.read)  # type: ignore[arg-type]
 
-    def read(self, table: TablePlan) -> None:
+    def read(self, table: TablePlan) -> pa.Table:
         if self.unreadable:
             raise ValueError("a row has too many columns")
+        return pa.table({"line": self.file.read_text("utf-8").splitlines()})
 
     def write(self, text: str) -> None:
         self.file.write_text(text, "utf-8")
@@ -103,3 +112,11 @@ def test_a_folder_is_one_table_without_its_marks(tmp_path: Path) -> None:
     assert version_of(tmp_path) == before
     (tmp_path / "b.csv").write_text("y")
     assert version_of(tmp_path) != before
+
+
+def test_rows_are_read_once_and_kept_until_the_table_changes(desk: Desk) -> None:
+    desk.write("url,section\n/a,home\n")
+    assert desk.tables.reload("pages") is not None
+    for pipeline in desk.pipelines.values():
+        kept = [rows["line"].to_pylist()[-1] for rows in pipeline.kept]
+        assert kept == ["/a,shop", "/a,home"]
