@@ -47,7 +47,9 @@ SMALL = {
 }
 # Folders whose tests share a project that runs, and files whose tests are long and share nothing.
 SHARED = {"tests/console", "tests/run/shared"}
-APART = {"tests/run/test_kills.py", "tests/laws/test_interleavings.py"}
+APART = {
+    "tests/run/test_kills.py", "tests/laws/test_interleavings.py", "tests/laws/test_merge.py",
+}  # fmt: skip
 STORIES = {path.stem for path in (Path(__file__).parent / "transcripts").glob("*.yaml")}
 NEEDS = ("spark", "browser", "process")
 _unmarked: pytest.Item | None = None  # the test that runs, if it needs none of these

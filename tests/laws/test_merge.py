@@ -392,7 +392,7 @@ def nothing(case: Case) -> Row:
 
 
 @every_case
-@settings(max_examples=examples(20, 2_000), print_blob=True)
+@settings(max_examples=examples(20, 500), print_blob=True)
 @given(data=st.data())
 def test_pieces_merge_to_the_whole_in_any_order(case: Case, data: st.DataObject) -> None:
     events, pieces = pieces_of(data, case)
@@ -403,7 +403,7 @@ def test_pieces_merge_to_the_whole_in_any_order(case: Case, data: st.DataObject)
 
 
 @every_case
-@settings(max_examples=examples(10, 500), print_blob=True)
+@settings(max_examples=examples(10), print_blob=True)
 @given(data=st.data())
 def test_it_does_not_matter_which_are_merged_first(case: Case, data: st.DataObject) -> None:
     events, (one, two, three, *rest) = pieces_of(data, case)
@@ -416,7 +416,7 @@ def test_it_does_not_matter_which_are_merged_first(case: Case, data: st.DataObje
 
 
 @every_case
-@settings(max_examples=examples(10, 500), print_blob=True)
+@settings(max_examples=examples(10), print_blob=True)
 @given(data=st.data())
 def test_null_is_zero(case: Case, data: st.DataObject) -> None:
     events, _ = pieces_of(data, case)
@@ -426,7 +426,7 @@ def test_null_is_zero(case: Case, data: st.DataObject) -> None:
         assert case.same(partial, all_at_once(case, partials))
 
 
-@settings(max_examples=examples(20, 2_000), print_blob=True)
+@settings(max_examples=examples(20, 500), print_blob=True)
 @given(value=st.floats(-1e150, 1e150), counts=st.lists(st.integers(1, 9), min_size=2, max_size=6))
 def test_equal_values_have_no_spread_however_they_are_cut(value: float, counts: list[int]) -> None:
     case = case_of(Merge.MOMENTS)
