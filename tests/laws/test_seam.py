@@ -14,19 +14,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from chance import PROVE, examples
+from chance import PROVE, drawn, examples
 from engines import ARRIVAL_US, Compiled, HeldClock, Parts, compile_sql
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from headrace.core.aggregate import AGGREGATES, HLL_ERROR
+from headrace.core.aggregate.sketches import KLL_K
 from headrace.core.time import HOUR, iso
 from headrace.testing import differences
 from headrace.testing.declarations import read_declarations
@@ -270,6 +271,17 @@ SIZE = st.integers(0, 20)
 # How many logs share the jobs of an example; each is cut into four pieces.
 LOGS = examples(10, 50)
 LOG = st.builds(random_log, SEED, st.tuples(SIZE, SIZE, SIZE, SIZE))
+# An empty text is a value, and 0.0 is one with -0.0, also for a sketch.
+SMALLEST = ([(0, {"s": "a"})], [], [(1, {"s": "", "d": -0.0})], [(0, {"d": 0.0})])
+
+
+def drawn_logs() -> list[tuple[Piece, ...]]:
+    """The first example that Hypothesis makes is the smallest, of empty logs, so where there is to
+    be one it is drawn here.
+    """
+    rng = drawn("seam")
+    sizes = [tuple(rng.randint(0, 20) for _ in range(4)) for _ in range(LOGS - 1)]
+    return [SMALLEST, *(random_log(rng.getrandbits(64), each) for each in sizes)]
 
 
 def test_every_aggregate_of_the_table_is_called() -> None:
@@ -307,6 +319,7 @@ class Log:
         self.events: list[dict[str, Any]] = []
         self.ends = [0, 0]
         self.in_speed = rough(half, "approx_count_distinct", "count_distinct")
+        self.ranked = rough(half, "percentile_approx", "median").keys()
 
     def append(self, records: list[tuple[int, bytes]]) -> None:
         for partition, record in records:
@@ -318,13 +331,20 @@ class Log:
     def expected(self, view: str) -> list[dict[str, Any]]:
         return reference_of(self.declared, {}).answer(view, {"things": self.events})
 
+    def compared(self, view: str, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The rows without percentiles of so many values that a sketch estimates their rank, and a
+        neighbour in rank may be any number away.
+        """
+        left_out = self.ranked if view == "whole" and len(self.events) > KLL_K else ()
+        return [{name: row[name] for name in row if name not in left_out} for row in rows]
+
     def differences(self, approximate: dict[str, float]) -> list[str]:
         return [
             f"{view}: {sentence}"
             for view in self.views
             for sentence in differences(
-                self.expected(view),
-                self.parts.reader.view(view).rows,
+                self.compared(view, self.expected(view)),
+                self.compared(view, self.parts.reader.view(view).rows),
                 approximate | (self.in_speed if view in REGROUPED else {}),
             )
         ]
@@ -337,17 +357,15 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(3600 if PROVE else 900)
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of a log that fails
 @settings(
     max_examples=examples(1, 500 // LOGS),
     # Shrinking would take an hour of Spark.
-    phases=tuple(Phase) if PROVE else (Phase.explicit, Phase.reuse, Phase.generate),
+    phases=tuple(Phase) if PROVE else (Phase.explicit,),
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-@example(  # an empty text is a value, and 0.0 is one with -0.0, also for a sketch
-    logs=[([(0, {"s": "a"})], [], [(1, {"s": "", "d": -0.0})], [(0, {"d": 0.0})])],
-    whole=True,
-)
+@example(logs=drawn_logs(), whole=True)
 @given(logs=st.lists(LOG, min_size=LOGS, max_size=LOGS), whole=st.booleans())
 def test_batch_and_speed_together_are_batch_alone(
     half: str, compiled: Compiled, folder: Path, logs: list[tuple[Piece, ...]], whole: bool
