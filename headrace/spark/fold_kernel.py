@@ -85,11 +85,11 @@ class FoldTask:
         rows = pa.Table.from_batches(self.fold(iter(batches)), self.schema)
         ended = rows[STATE].is_valid()
         job = KernelJob(self.relation, self.queries)
-        results = run_queries(job, rows.filter(pc.invert(ended)))
+        results = run_queries(job, without_zone(rows.filter(pc.invert(ended))))
         return rows.filter(ended).select(_ENDS), results
 
     def _sorted(self, tables: Iterable[pa.Table]) -> pa.Table:
-        """Events and states, each key's state before its events."""
+        """Events and states in their declared types, each key's state before its events."""
         each = list(tables)
         states = [table for table in each if STATE in table.column_names]
         events = [table for table in each if STATE not in table.column_names]
@@ -98,7 +98,7 @@ class FoldTask:
             "states": pa.concat_tables([states_table(()), *states]),
         }
         kept = f"WHERE {KEY} IN (SELECT {KEY} FROM states UNION ALL {self.live})"
-        return run_kernel(
+        rows = run_kernel(
             f"""
             SELECT * FROM (
               SELECT * FROM "{self.relation}" {kept if self.live else ""}
@@ -107,6 +107,7 @@ class FoldTask:
             """,
             given,
         )
+        return rows.cast(pa.schema(_taken(self.plan)))
 
 
 class KernelFold:
@@ -209,8 +210,7 @@ def _live(carry: CarryPlan, plan: FoldInputPlan, marks: Marks, since_us: int | N
 
 def _schema(carry: CarryPlan, plan: FoldInputPlan) -> pa.Schema:
     """The columns of the rows that come out: those passed through, and those that are computed."""
-    passed = [*_fields(plan.columns), pa.field(CUT, pa.int32()), pa.field(STATE, pa.binary())]
-    made = carry.made
+    passed, made = _taken(plan), carry.made
     if made is not None:
         kept = {*PLACE, KEY, TIME, SEQ, STATE, CUT}
         passed = [field for field in passed if field.name in kept]
@@ -219,14 +219,20 @@ def _schema(carry: CarryPlan, plan: FoldInputPlan) -> pa.Schema:
     return pa.schema([*passed, *added, *last])
 
 
+def _taken(plan: FoldInputPlan) -> list[pa.Field]:
+    """The columns of the rows that a fold takes."""
+    return [*_fields(plan.columns), pa.field(CUT, pa.int32()), pa.field(STATE, pa.binary())]
+
+
 def _fields(columns: Iterable[tuple[str, str]]) -> list[pa.Field]:
-    """Columns of these Spark types, as the kernel has them: times are without a zone."""
-    typed = pa.schema([(name, arrow_type(Type.parse(type))) for name, type in columns])
-    return list(without_zone(typed.empty_table()).schema)
+    """Columns of these Spark types."""
+    return [pa.field(name, arrow_type(Type.parse(type))) for name, type in columns]
 
 
 def _empty(plan: FoldInputPlan) -> pa.Table:
-    return pa.schema([*_fields(plan.columns), (CUT, pa.int32())]).empty_table()
+    """No rows of a fold, as the kernel has them."""
+    fields = [field for field in _taken(plan) if field.name != STATE]
+    return without_zone(pa.schema(fields).empty_table())
 
 
 def _to_bytes(table: pa.Table) -> bytes:

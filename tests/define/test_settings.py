@@ -60,7 +60,7 @@ DEFAULTS: dict[str, Any] = {
     "speed.catch_up_events": 500_000,
     "speed.rebase_events_max": 500_000,
     "archive.interval": "5 seconds",
-    "archive.step_events_max": 1_000_000,
+    "archive.step_events_max": 4_000_000,
     "archive.compact_files": 32,
     "batch.interval": "60 seconds",
     "batch.compare_events_max": 2_000_000,

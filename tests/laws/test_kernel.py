@@ -53,8 +53,6 @@ OUTSIDE = "a computed date or time, which may lie outside the years 1 to 9999, i
 # What is computed in Spark SQL, and why.
 REFUSED = {
     "SELECT d, count(*) AS n FROM things GROUP BY d": "its key 'd' is DOUBLE",
-    "SELECT ts, count_window(3) AS w, count(*) AS n FROM things GROUP BY ts, count_window(3)":
-        "a fold by TIMESTAMP is not certified",
     "SELECT count(*) AS n FROM things WHERE ts + INTERVAL 1 DAY > ts": OUTSIDE,
     "SELECT max(date_add(day, i)) AS d FROM things": OUTSIDE,
     "SELECT add_months(day, 1) AS d, max(i) AS i FROM things GROUP BY add_months(day, 1)": OUTSIDE,
