@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +35,7 @@ FEW_EVENTS, BUCKET_EVENTS = 50_000, 500_000
 BATCH_ROWS = 65_536
 _BUCKET = "_bucket"
 _ENDS = (KEY, TIME, SEQ, STATE, TIMER, DISORDERED, CUT)
-Part = MasterPart | pa.Table  # events, or the states before them
+Part: TypeAlias = MasterPart | Any  # events, or a table of the states before them
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class KernelFold:
         """The number of tasks of the second stage."""
         if self.count <= FEW_EVENTS:
             return 1
-        return max(self.context.defaultParallelism, 2, -(-self.count // BUCKET_EVENTS))
+        return max(int(self.context.defaultParallelism), 2, -(-self.count // BUCKET_EVENTS))
 
 
 def _live(carry: CarryPlan, plan: FoldInputPlan, marks: Marks, since_us: int | None) -> str:
