@@ -51,7 +51,7 @@ _HIDDEN = {
 }  # fmt: skip
 _FLOATS = ("FLOAT", "DOUBLE")
 Relations = Mapping[str, ReadRelation]
-Columns = tuple[AnswerColumn, ...]
+TypedColumns = tuple[AnswerColumn, ...]
 
 
 def kernel_of(
@@ -132,7 +132,7 @@ def _key(written: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=FOLD_KEY, expressions=[each for pair in pairs for each in pair])
 
 
-def _starts(view: ViewPlan, carry: CarryPlan, given: Columns) -> str:
+def _starts(view: ViewPlan, carry: CarryPlan, given: TypedColumns) -> str:
     """The keys of events with which a match may begin; empty if no event may be left out."""
     if carry.match is None or carry.match.starts is None:
         return ""
@@ -140,7 +140,7 @@ def _starts(view: ViewPlan, carry: CarryPlan, given: Columns) -> str:
     return _compiled(view, keys, _named(carry.name, given)).sql
 
 
-def _folded(carry: CarryPlan, given: Columns) -> Relations:
+def _folded(carry: CarryPlan, given: TypedColumns) -> Relations:
     """The rows that a fold gives, as `headrace.compile.carry.relation_ddl` has them."""
     bounds = {column.name: column.bounds for column in given} | _bounds(carry.match, given)
     passed = [c for c in given if carry.made is None or c.name in (*HIDDEN, TIME)]
@@ -149,7 +149,7 @@ def _folded(carry: CarryPlan, given: Columns) -> Relations:
     return _named(carry.name, (*passed, *added, AnswerColumn(CUT, "INT")))
 
 
-def _bounds(match: MatchPlan | None, given: Columns) -> dict[str, tuple[int, int] | None]:
+def _bounds(match: MatchPlan | None, given: TypedColumns) -> dict[str, tuple[int, int] | None]:
     """The bounds of measures that are a value of a row, or the first or last time of some rows."""
     if match is None:
         return {}
@@ -164,7 +164,7 @@ def _bounds(match: MatchPlan | None, given: Columns) -> dict[str, tuple[int, int
     }
 
 
-def _named(name: str, columns: Columns) -> Relations:
+def _named(name: str, columns: TypedColumns) -> Relations:
     known = tuple(c for c in columns if not _other(Type.parse(c.type)))
     return {name.lower(): ReadRelation(quoted(name), known)}
 

@@ -19,7 +19,7 @@ import msgspec
 
 from headrace.core.time import duration_text, iso
 
-ColumnNames = Sequence[str]
+Columns = Sequence[str]
 Span = tuple[int, int]  # the first and the last start that windows may have
 
 
@@ -71,12 +71,7 @@ class _Window(msgspec.Struct, frozen=True, tag_field="kind"):
         return below + ([f"{column} {upper} {value} + {self.reach}"] if upper else [])
 
     def regrouped(
-        self,
-        rows: str,
-        column: str,
-        columns: ColumnNames,
-        others: ColumnNames,
-        span: Span | None = None,
+        self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
     ) -> str:
         """Stored rows regrouped into windows. `columns` are their columns, `others` their other
         keys; only windows that begin in the `span` are needed.
@@ -119,12 +114,7 @@ class SlidingWindow(_Window, frozen=True, tag="sliding"):
         return f"{column} + {self.size}"
 
     def regrouped(
-        self,
-        rows: str,
-        column: str,
-        columns: ColumnNames,
-        others: ColumnNames,
-        span: Span | None = None,
+        self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
     ) -> str:
         """Each pane distributed over its windows. With a `span`, its windows are enumerated and
         joined with their panes; else the windows of each pane are enumerated, so that windows
@@ -209,12 +199,7 @@ class SessionWindow(_Window, frozen=True, tag="session"):
         return [f"{end_column(column)} >= {value}"] if lower else []
 
     def regrouped(
-        self,
-        rows: str,
-        column: str,
-        columns: ColumnNames,
-        others: ColumnNames,
-        span: Span | None = None,
+        self, rows: str, column: str, columns: Columns, others: Columns, span: Span | None = None
     ) -> str:
         items = [f"{c} AS {from_column(c)}" if c == column else c for c in columns]
         return coalesced(f"SELECT {', '.join(items)} FROM ({rows})", column, others)
@@ -233,7 +218,7 @@ def from_column(column: str) -> str:
     return f"{column}_from"
 
 
-def coalesced(rows: str, column: str, others: ColumnNames) -> str:
+def coalesced(rows: str, column: str, others: Columns) -> str:
     """Rows with an interval, with the start of their session added as `column`."""
     start, end = from_column(column), end_column(column)
     over = f"PARTITION BY {', '.join(others)} ORDER BY {start}" if others else f"ORDER BY {start}"

@@ -38,7 +38,7 @@ class ArchiveDrafts:
         ).start()
 
     def of(self, stream: str) -> WrittenRange | None:
-        """The range that was written, or is being written; None if there is none."""
+        """The written range of a stream, or None; waits for one that is still being written."""
         return self._written.result().get(stream)
 
     def _run(self, spark: Future[Any]) -> None:

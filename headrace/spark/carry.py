@@ -26,7 +26,7 @@ from headrace.spark.functions import pickle_by_value
 _STATES = pa.schema(
     [(KEY, pa.string()), (TIME, pa.int64()), (SEQ, pa.int64()), (STATE, pa.binary())]
 )
-Fold = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+FoldBatches = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 LIVE_MAX = 4_000_000  # this many keys fit into the memory of each task
 
 
@@ -175,7 +175,7 @@ def folder_of(
     schema: pa.Schema,
     *,
     ended: bool = False,
-) -> Fold:
+) -> FoldBatches:
     """The fold of a plan, which travels to the tasks: rows sorted by key and order in, rows of the
     schema out.
     """

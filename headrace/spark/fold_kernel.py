@@ -29,7 +29,7 @@ from headrace.log.columns import arrow_type
 from headrace.master.parquet import verify_files
 from headrace.master.part import MasterPart
 from headrace.serving.store import StateRow, Store, Version
-from headrace.spark.carry import Fold, FoldResult, folder_of, states_before, states_table
+from headrace.spark.carry import FoldBatches, FoldResult, folder_of, states_before, states_table
 
 FEW_EVENTS, BUCKET_EVENTS = 50_000, 500_000
 BATCH_ROWS = 65_536
@@ -45,10 +45,9 @@ class FoldTask:
     stream: str
     plan: FoldInputPlan
     relation: str  # the name of the rows that the fold takes, and of those that it gives
-    cut: str
     buckets: int
     live: str  # SQL of the keys that are folded; empty for all
-    fold: Fold
+    fold: FoldBatches
     schema: pa.Schema
     queries: Mapping[str, str]  # over the rows that the fold gives
     tables: Mapping[str, Any]  # broadcast
@@ -67,7 +66,8 @@ class FoldTask:
         if isinstance(part, pa.Table):
             yield run_kernel(self._in_buckets("SELECT * FROM states"), {"states": part})
             return
-        sql = f"SELECT *, CAST({self.cut} AS INTEGER) AS {CUT} FROM ({self.plan.sql})"
+        # A build has no groups of epochs.
+        sql = f"SELECT *, CAST(0 AS INTEGER) AS {CUT} FROM ({self.plan.sql})"
         tables = {name: sent.value for name, sent in self.tables.items()}
         for events in part.tables():
             relations = {self.stream: without_zone(events), **tables}
@@ -136,7 +136,6 @@ class KernelFold:
             stream,
             plan,
             view.carry.name,
-            cut="0",
             buckets=self._buckets(),
             live=_live(view.carry, plan, marks, since_us),
             fold=folder_of(view.carry, processors, marks, since_us, schema),
